@@ -239,25 +239,62 @@ static void say_support(struct ask *k, const struct kb_rocms *r, const char *gfx
     }
 }
 
+static const struct kb_rocm *release_row(const struct kb_rocms *r, const char *rocm)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->rows[i].kind == KB_ROCM_RELEASE && ask_compare(rocm, r->rows[i].rocm) == 0) {
+            return &r->rows[i];
+        }
+    }
+    return NULL;
+}
+
 /* Whether a release's own list has a target; only for releases that have a row. */
 static int say_release_support(struct ask *k, const struct kb_rocms *r, const char *gfx)
 {
     const char *rocm = ask_given(k, KEY_ROCM);
-    int found = 0;
+    const struct kb_rocm *row = release_row(r, rocm);
+    if (!row) {
+        ask_missing(k, "the official list of ROCm %s was not read", rocm);
+        return 0;
+    }
+    bool has = ask_has_text(row->gfx, gfx);
+    HIT(k, KB_AREA_ROCMS, row);
+    ask_say(k, "%s: the official list of ROCm %s %s %s.", has ? "Yes" : "No", row->rocm,
+            has ? "has" : "does not have", gfx);
+    return 1;
+}
+
+/* Whether a list from one release to another has a target; without it the lists at both ends must
+ * have been read. */
+static int say_range_support(struct ask *k, const struct kb_rocms *r, const char *gfx)
+{
+    const char *range = ask_given(k, KEY_ROCM), *dots = strstr(range, "..");
+    const char *from = arena_strndup(k->a, range, (size_t)(dots - range)), *to = dots + 2;
+    const char *in = "", *read = "";
     for (size_t i = 0; i < r->n; i++) {
         const struct kb_rocm *row = &r->rows[i];
-        if (row->kind == KB_ROCM_RELEASE && ask_compare(rocm, row->rocm) == 0) {
-            bool has = ask_has_text(row->gfx, gfx);
-            HIT(k, KB_AREA_ROCMS, row);
-            ask_say(k, "%s: the official list of ROCm %s %s %s.", has ? "Yes" : "No", row->rocm,
-                    has ? "has" : "does not have", gfx);
-            found = 1;
+        if (row->kind != KB_ROCM_RELEASE || ask_compare(row->rocm, from) < 0 ||
+            ask_compare(row->rocm, to) > 0) {
+            continue;
         }
+        bool has = ask_has_text(row->gfx, gfx);
+        HIT(k, KB_AREA_ROCMS, row);
+        in = has ? arena_printf(k->a, "%s%s%s", in, in[0] ? ", " : "", row->rocm) : in;
+        read = arena_printf(k->a, "%s%s%s", read, read[0] ? ", " : "", row->rocm);
     }
-    if (!found) {
-        ask_missing(k, "the official list of ROCm %s was not read", rocm);
+    bool does = k->q->said & SAID_DOES, ends = release_row(r, from) && release_row(r, to);
+    if (in[0]) {
+        ask_say(k, "%she official lists of ROCm %s have %s.", does ? "Yes: t" : "T", in, gfx);
+    } else if (ends) {
+        ask_say(k, "%so official list of ROCm %s has %s.", does ? "No: n" : "N", read, gfx);
+    } else {
+        ask_missing(k, "%s%s; that of ROCm %s was not read",
+                    read[0] ? "it is not in the official lists of ROCm "
+                            : "no official list was read",
+                    read, release_row(r, from) ? to : from);
     }
-    return found;
+    return in[0] || ends;
 }
 
 /* The first or the last release whose list has a target. */
@@ -343,7 +380,8 @@ int form_gfx(struct ask *k, struct gm_err *err)
         return rc < 0 ? rc : 0;
     }
     if (ask_given(k, KEY_ROCM)) {
-        return say_release_support(k, &r, arch.gfx);
+        return strstr(ask_given(k, KEY_ROCM), "..") ? say_range_support(k, &r, arch.gfx)
+                                                    : say_release_support(k, &r, arch.gfx);
     }
     if (k->q->said & (SAID_FIRST | SAID_LAST)) {
         return say_extreme_rocm(k, &r, arch.gfx);

@@ -101,6 +101,12 @@ static void say_not_read(struct ask *k, const struct kb_releases *all, const cha
                 near ? "; the nearest that were: " : "", near ? near : "");
 }
 
+/* A row about this one version: "==3.1.1". */
+static bool names_version(const char *set, const char *version)
+{
+    return starts_with(set, "==") && strcmp(set + strlen("=="), version) == 0;
+}
+
 /* Whether builds are described for a version, and no release of its series was read, which would
  * show that this one is none. */
 static bool is_described(struct ask *k, const struct kb_builds *b, const struct kb_compats *c,
@@ -115,7 +121,7 @@ static bool is_described(struct ask *k, const struct kb_builds *b, const struct 
     for (size_t i = 0; i < c->n; i++) {
         if (strcmp(c->rows[i].package, k->q->package) == 0 &&
             ask_admits(k, c->rows[i].versions, version)) {
-            return is_series_start(version);
+            return is_series_start(version) || names_version(c->rows[i].versions, version);
         }
     }
     return false;
@@ -573,6 +579,14 @@ static bool say_need(struct ask *k, const struct ask_release *r, const char *oth
             found = true;
         }
     }
+    for (size_t i = 0; !r->row && r->compat && i < r->compat->n_needs; i++) {
+        const struct kb_need *n = &r->compat->needs[i];
+        if (strcmp(n->package, other) == 0) {
+            ask_say(k, "%s%s requires %s%s%s.", k->q->said & SAID_DOES ? "Yes: " : "", r->name,
+                    other, n->versions ? " " : "", n->versions ? n->versions : "");
+            found = true;
+        }
+    }
     return found;
 }
 
@@ -620,11 +634,14 @@ int form_need(struct ask *k, struct gm_err *err)
     }
     for (size_t i = 0; i < mine.items.n; i++) {
         const struct ask_release *r = &mine.items.items[i];
-        for (size_t o = 0; r->row && o < k->q->others.n; o++) {
+        for (size_t o = 0; (r->row || r->compat) && o < k->q->others.n; o++) {
             const char *other = k->q->others.items[o];
             bool said = say_need(k, r, other) || say_needed_by(k, &all, r, other);
-            if (!said && !(k->q->said & SAID_DOES)) {
-                ask_missing(k, "%s does not declare %s among its requirements", r->name, other);
+            if (!said && (!r->row || !(k->q->said & SAID_DOES))) {
+                ask_missing(k,
+                            r->row ? "%s does not declare %s among its requirements"
+                                   : "what %s requires of %s was not read",
+                            r->name, other);
                 return 0;
             }
             if (!said) {

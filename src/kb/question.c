@@ -276,12 +276,23 @@ static const char *capability_of(struct arena *a, const char *digits)
                : arena_printf(a, "%.*s.%s", (int)n - 1, digits, digits + n - 1);
 }
 
+/* "5.7..7.2": the releases from one to another. */
+static bool is_range(const char *text)
+{
+    size_t n = strspn(text, "0123456789");
+    n += text[n] == '.' && text[n + 1] != '.' ? 1 + strspn(text + n + 1, "0123456789") : 0;
+    return n > 0 && strncmp(text + n, "..", 2) == 0 && is_number(text + n + 2);
+}
+
 /* What a text is as the value of a key; NULL: it is none. */
 static const char *key_value(struct arena *a, enum question_key key, const char *text)
 {
     switch (keys[key].shape) {
     case SHAPE_CAPABILITY: return capability_of(a, text);
     case SHAPE_NUMBER:
+        if (key == KEY_ROCM && is_range(text)) {
+            return text;
+        }
         return is_number(text) || (key == KEY_BATCH && starts_with(text, "beam ") &&
                                    is_number(text + strlen("beam ")))
                    ? text
@@ -372,6 +383,24 @@ static bool read_update(struct reading *r, size_t i)
     }
     q->update = q->words[i + 1];
     r->claims[i] = r->claims[i + 1] = CLAIM_DONE;
+    return true;
+}
+
+/* "between 5.7 and 7.2", where releases of ROCm alone are meant. */
+static bool read_rocm_range(struct reading *r, size_t i)
+{
+    struct question *q = r->q;
+    size_t named = is_word(q, i + 1, "rocm");
+    size_t from = i + 1 + named, to = from + 2 + is_word(q, from + 2, "rocm");
+    if (strcmp(q->words[i], "between") != 0 || to >= q->n || !is_number(q->words[from]) ||
+        !is_word(q, from + 1, "and") || !is_number(q->words[to]) || q->package ||
+        !question_has(q, "rocm")) {
+        return false;
+    }
+    key_add(q, KEY_ROCM, arena_printf(r->a, "%s..%s", q->words[from], q->words[to]));
+    for (size_t k = i; k <= to; k++) {
+        r->claims[k] = CLAIM_DONE;
+    }
     return true;
 }
 
@@ -772,6 +801,24 @@ static void read_meanings(struct reading *r)
     }
 }
 
+/* "long-term support or production": of two words with a meaning one is asked for, so that "yes"
+ * is no answer. */
+static bool asks_which_of_two(const struct reading *r)
+{
+    for (size_t i = 1; i + 1 < r->q->n; i++) {
+        size_t before = i - 1;
+        while (before > 0 && r->claims[before] == CLAIM_MEANS && !r->means[before]) {
+            before--; // to the first word of the entry
+        }
+        const struct word *one = r->means[before], *two = r->means[i + 1];
+        if (is_word(r->q, i, "or") && one && two && one->asked | one->said &&
+            two->asked | two->said) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void add_meanings(struct reading *r)
 {
     for (size_t i = 0; i < r->q->n; i++) {
@@ -780,7 +827,8 @@ static void add_meanings(struct reading *r)
             r->q->said |= r->means[i]->said;
         }
     }
-    if (r->q->n && is_word(r->q, 0, "does do did is are can has have will may")) {
+    if (r->q->n && is_word(r->q, 0, "does do did is are can has have will may") &&
+        !asks_which_of_two(r)) {
         r->q->said |= SAID_DOES;
     }
 }
@@ -1197,7 +1245,8 @@ int question_read(struct kb *kb, struct arena *a, const char *text, struct quest
                   struct gm_err *err)
 {
     static bool (*const readers[])(struct reading *, size_t) = {
-        read_shape, read_keyword, read_update, read_beam, read_engine, read_system, read_package};
+        read_shape, read_rocm_range, read_keyword, read_update,
+        read_beam,  read_engine,     read_system,  read_package};
     struct reading r = {.kb = kb, .a = a, .q = ret};
     *ret = (struct question){.n = 0};
     for (size_t i = 0; i < QUESTION_WORDS_MAX; i++) {

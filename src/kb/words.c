@@ -284,6 +284,7 @@ static const struct word entries[] = {
     {"was", 0, 0},
     {"were", 0, 0},
     {"be", 0, 0},
+    {"been", 0, 0},
     {"does", 0, 0},
     {"do", 0, 0},
     {"did", 0, 0},

@@ -60,6 +60,9 @@ def known_faults(exe, case):
     for text in case["says"]:
         if text not in doc["answer"]:
             yield f"does not say {text!r}: {doc['answer'][:300]}"
+    for text in case.get("never", []):
+        if text in doc["answer"]:
+            yield f"says {text!r}: {doc['answer'][:300]}"
     for row in case.get("rows", []):
         if row not in rows:
             yield f"does not rest on {row}, but {sorted(rows)[:8]}"
