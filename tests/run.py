@@ -83,6 +83,7 @@ SUITES = [
     Suite("test", "report-ci", 60, "{py} tests/report/ci.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
     Suite("test", "windows-files", 120, "{py} tests/windows/pe.py {build}", "build"),
+    Suite("test", "windows-hives", 60, "{py} tests/windows/hive.py {build}", "build"),
     Suite("test", "windows-check", 60, "{py} tests/windows/check.py {exe}"),
     Suite("test", "windows-why", 60, "{py} tests/windows/why.py {exe}"),
     Suite("test", "windows-worlds-few", 300,
