@@ -102,9 +102,13 @@ static int put_hook(const struct doing *d, struct gm_err *err)
                           "away)",
                           model_command(m, "disable", ""));
     }
-    struct str module =
-        apply_hook_module(m->arena, prefix, site, s->modules, s->n_modules, s->paths, s->n_paths);
-    int rc = put_in_site(d, site, MODEL_HOOK_MODULE, module, err);
+    const struct apply_hook hook = {.prefix = prefix,
+                                    .site = site,
+                                    .modules = s->modules,
+                                    .n_modules = s->n_modules,
+                                    .paths = s->paths,
+                                    .n_paths = s->n_paths};
+    int rc = put_in_site(d, site, MODEL_HOOK_MODULE, apply_hook_module(m->arena, &hook), err);
     return rc < 0 ? rc : put_in_site(d, site, MODEL_HOOK_PTH, apply_hook_pth(), err);
 }
 

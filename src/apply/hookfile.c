@@ -46,19 +46,18 @@ static const char *relative(struct arena *a, const char *prefix, const char *sit
     return arena_printf(a, "%s%s", up, path + same + 1);
 }
 
-struct str apply_hook_module(struct arena *a, const char *prefix, const char *site,
-                             const char *const *modules, size_t n_modules, const char *const *paths,
-                             size_t n_paths)
+struct str apply_hook_module(struct arena *a, const struct apply_hook *hook)
 {
     const char *text = "\"\"\"Written by gpumend; `gpumend disable` takes it away.\"\"\"\n"
                        "import os\nimport sys\n\nMODULES = (";
-    for (size_t i = 0; i < n_modules; i++) {
-        text = arena_printf(a, "%s%s, ", text, literal(a, modules[i]) + 1); // text: identifiers
+    for (size_t i = 0; i < hook->n_modules; i++) {
+        text =
+            arena_printf(a, "%s%s, ", text, literal(a, hook->modules[i]) + 1); // text: identifiers
     }
     text = arena_printf(a, "%s)\nLIBRARIES = (\n", text);
-    for (size_t i = 0; i < n_paths; i++) {
-        text =
-            arena_printf(a, "%s    %s,\n", text, literal(a, relative(a, prefix, site, paths[i])));
+    for (size_t i = 0; i < hook->n_paths; i++) {
+        const char *path = relative(a, hook->prefix, hook->site, hook->paths[i]);
+        text = arena_printf(a, "%s    %s,\n", text, literal(a, path));
     }
     return str_of(arena_printf(a, "%s)\n%s", text, apply_hookfile_py));
 }

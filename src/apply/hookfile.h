@@ -18,10 +18,16 @@
 /* The line that MODEL_HOOK_PTH consists of. */
 struct str apply_hook_pth(void);
 
-/* The text of MODEL_HOOK_MODULE. `prefix` and `site` are absolute and without links, `paths`
- * absolute. In the arena. */
-struct str apply_hook_module(struct arena *a, const char *prefix, const char *site,
-                             const char *const *modules, size_t n_modules, const char *const *paths,
-                             size_t n_paths);
+/* What the hook loads before the first import of one of the modules, and where it is put. */
+struct apply_hook {
+    const char *prefix, *site; // absolute and without links
+    const char *const *modules;
+    size_t n_modules;
+    const char *const *paths; // absolute
+    size_t n_paths;
+};
+
+/* The text of MODEL_HOOK_MODULE, in the arena. */
+struct str apply_hook_module(struct arena *a, const struct apply_hook *hook);
 
 #endif

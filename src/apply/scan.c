@@ -28,22 +28,29 @@ static bool not_ours(const char *name, void *at_top)
     return !at_top || !starts_with(name, ".gpumend");
 }
 
-static int list_below(const struct apply_place *p, int dir, const char *path, dev_t device,
-                      unsigned depth, struct apply_journal_scan *ret, struct gm_err *err);
+struct listing {
+    const struct apply_place *place;
+    dev_t device; // of the place: what is mounted in it is another place
+    struct apply_journal_scan *scan;
+};
 
-static int list_entry(const struct apply_place *p, int dir, const char *name, const char *path,
-                      dev_t device, unsigned depth, struct apply_journal_scan *ret,
+static int list_below(const struct listing *l, int dir, const char *path, unsigned depth,
+                      struct gm_err *err);
+
+static int list_entry(const struct listing *l, int dir, const char *path, unsigned depth,
                       struct gm_err *err)
 {
+    const char *name = path_base(path);
     struct apply_journal_entry e = {.path = path};
-    int rc = apply_place_sig(p, dir, name, &e.sig, err);
+    int rc = apply_place_sig(l->place, dir, name, &e.sig, err);
     if (rc < 0 || e.sig.type == '-') {
         return rc;
     }
-    if (ret->entries.n == ENTRIES_MAX || depth == 0) {
-        return gm_err_set(err, GM_ERR_LIMIT, "%s: too many files, or too deep", p->base_path);
+    if (l->scan->entries.n == ENTRIES_MAX || depth == 0) {
+        return gm_err_set(err, GM_ERR_LIMIT, "%s: too many files, or too deep",
+                          l->place->base_path);
     }
-    VEC_PUSH(p->arena, &ret->entries, e);
+    VEC_PUSH(l->place->arena, &l->scan->entries, e);
     if (e.sig.type != 'd') {
         return 0;
     }
@@ -51,8 +58,8 @@ static int list_entry(const struct apply_place *p, int dir, const char *name, co
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0) {
         rc = said(err, path);
-    } else if (st.st_dev == device) { // what is mounted there is another place
-        rc = list_below(p, fd, path, device, depth - 1, ret, err);
+    } else if (st.st_dev == l->device) {
+        rc = list_below(l, fd, path, depth - 1, err);
     }
     if (fd >= 0) {
         (void)close(fd); // only read from
@@ -60,21 +67,21 @@ static int list_entry(const struct apply_place *p, int dir, const char *name, co
     return rc;
 }
 
-static int list_below(const struct apply_place *p, int dir, const char *path, dev_t device,
-                      unsigned depth, struct apply_journal_scan *ret, struct gm_err *err)
+static int list_below(const struct listing *l, int dir, const char *path, unsigned depth,
+                      struct gm_err *err)
 {
+    struct arena *a = l->place->arena;
     struct root here = {.fd = dir, .path = "."};
     struct root_dir found;
     bool top = strcmp(path, ".") == 0;
-    int rc = root_list(&here, p->arena, "/", ENTRIES_MAX,
-                       &(struct root_filter){not_ours, top ? ret : NULL}, &found);
+    int rc = root_list(&here, a, "/", ENTRIES_MAX,
+                       &(struct root_filter){not_ours, top ? l->scan : NULL}, &found);
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(-rc));
     }
     for (size_t i = 0; rc == 0 && i < found.n; i++) {
         const char *name = found.names[i];
-        rc = list_entry(p, dir, name, top ? name : path_join(p->arena, path, name), device, depth,
-                        ret, err);
+        rc = list_entry(l, dir, top ? name : path_join(a, path, name), depth, err);
     }
     return rc;
 }
@@ -95,7 +102,8 @@ static int list_tree(const struct apply_place *p, struct apply_journal_scan *ret
     }
     struct apply_journal_entry base = {.path = ".", .sig = apply_journal_sig_of(&st, NULL)};
     VEC_PUSH(p->arena, &ret->entries, base);
-    int rc = list_below(p, p->base, ".", st.st_dev, DEPTH_MAX, ret, err);
+    const struct listing listing = {.place = p, .device = st.st_dev, .scan = ret};
+    int rc = list_below(&listing, p->base, ".", DEPTH_MAX, err);
     qsort(ret->entries.items, ret->entries.n, sizeof *ret->entries.items, by_path);
     return rc;
 }
@@ -190,16 +198,19 @@ static int write_scan(struct apply_work *w, unsigned n, const char *suffix, cons
     return rc < 0 ? rc : apply_work_record(w, kind, fields, err);
 }
 
-static int read_scan(const struct apply_work *w, unsigned n, const char *suffix, uint64_t entries,
-                     uint64_t hash, struct apply_journal_scan *ret, struct gm_err *err)
+/* The tree before or after a change, with as many entries and the hash that its record names. */
+static int read_scan(const struct apply_work *w, const struct apply_journal_change *c, bool after,
+                     struct apply_journal_scan *ret, struct gm_err *err)
 {
     struct str text;
+    const char *name = numbered(w, c->n, after ? ".after" : ".before");
+    uint64_t entries = after ? c->entries_after : c->entries_before;
+    uint64_t hash = after ? c->hash_after : c->hash_before;
     int dir = open_part(w, "scan", err);
     if (dir < 0) {
         return dir;
     }
-    int rc = apply_place_read(w->place, dir, numbered(w, n, suffix), APPLY_JOURNAL_SCAN_BYTES_MAX,
-                              &text, err);
+    int rc = apply_place_read(w->place, dir, name, APPLY_JOURNAL_SCAN_BYTES_MAX, &text, err);
     (void)close(dir); // only read from
     return rc < 0 ? rc : apply_journal_scan_parse(w->place->arena, text, entries, hash, ret, err);
 }
@@ -283,9 +294,9 @@ static int load(struct apply_work *w, const struct apply_journal_change *c, stru
                 struct gm_err *err)
 {
     *ret = (struct scans){0};
-    int rc = read_scan(w, c->n, ".before", c->entries_before, c->hash_before, &ret->before, err);
+    int rc = read_scan(w, c, false, &ret->before, err);
     if (rc == 0 && c->packages_done) {
-        rc = read_scan(w, c->n, ".after", c->entries_after, c->hash_after, &ret->after, err);
+        rc = read_scan(w, c, true, &ret->after, err);
     }
     return rc < 0 ? rc : list_tree(w->place, &ret->now, err);
 }

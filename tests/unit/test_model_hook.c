@@ -55,7 +55,9 @@ static void read_back(void **state)
     struct fixture *f = *state;
     struct model_hook hook;
     assert_false(model_hook_read(&f->root, &f->arena, "/", &hook));
-    put(f, MODEL_HOOK_MODULE, apply_hook_module(&f->arena, "/a", "/a/site", modules, 2, paths, 3));
+    const struct apply_hook written = {
+        .prefix = "/a", .site = "/a/site", .modules = modules, 2, .paths = paths, 3};
+    put(f, MODEL_HOOK_MODULE, apply_hook_module(&f->arena, &written));
     assert_false(model_hook_read(&f->root, &f->arena, "/", &hook));
     put(f, MODEL_HOOK_PTH, apply_hook_pth());
     /* Written for /a/site and read at "/": what lay in the prefix is found from the new place. */
