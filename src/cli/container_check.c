@@ -331,9 +331,7 @@ static int open_stored(struct cli_target *t, struct image *im, const struct imag
         image_close(im);
         root_close(host);
         rc = root_open(host, roots[i], err);
-        rc = rc < 0 ? rc
-                    : image_open_stored(im, &t->arena, host, getenv("HOME"), wish->path,
-                                        wish->no_verify, err);
+        rc = rc < 0 ? rc : image_open_stored(im, &t->arena, host, getenv("HOME"), wish, err);
     }
     if (rc < 0 && n == 2 && err->code == GM_ERR_LOOK) {
         *err = first;

@@ -41,14 +41,6 @@ struct image {
 
 #define IMAGE_EMPTY ((struct image){.fd = -1})
 
-/* The image of this name ("localhost/app:1", "app", or the beginning of an id of 12 digits or more)
- * in the storage of podman or docker below the root: the system's, or in the folder `home` the
- * user's. No engine is asked. GM_ERR_LOOK: there is none of this name, or the storage cannot be
- * read. GM_ERR_FORMAT: its configuration or a layer has another digest, which is asked unless
- * no_verify. `r` must outlive the image. */
-int image_open_stored(struct image *im, struct arena *a, struct root *r, const char *home,
-                      const char *name, bool no_verify, struct gm_err *err) GM_CHECK;
-
 /* Whether a path is no root file system but an image: an archive, a folder with an oci-layout, or
  * an unpacked archive of docker save.
  */
@@ -60,7 +52,7 @@ bool image_is_meant(const char *path);
 
 /* Which image of a file is meant, and how it is read. */
 struct image_wish {
-    const char *path;
+    const char *path; // in a storage: its name there
     const char *name; // of several, as image_contents_choose() takes it; NULL: the only one
     struct image_platform platform; // of several
     bool platform_given;            // the user named it: an image for another one is refused
@@ -81,6 +73,14 @@ const char *image_split(struct arena *a, const char *text, const char **ret_name
 int image_open(struct image *im, struct arena *a, const struct image_wish *wish,
                struct gm_err *err) GM_CHECK;
 void image_close(struct image *im);
+
+/* The image that wish->path names ("localhost/app:1", "app", or the beginning of an id of 12 digits
+ * or more) in the storage of podman or docker below the root: the system's, or in the folder `home`
+ * the user's. No engine is asked. GM_ERR_LOOK: there is none of this name, or the storage cannot be
+ * read. GM_ERR_FORMAT: its configuration or a layer has another digest. `r` must outlive the image.
+ */
+int image_open_stored(struct image *im, struct arena *a, struct root *r, const char *home,
+                      const struct image_wish *wish, struct gm_err *err) GM_CHECK;
 
 /* GM_ERR_USAGE: the user named a platform, and the image is for another one. image_open() asks it.
  */

@@ -309,9 +309,9 @@ static const char *containerd_words(struct search *s)
 /* ------------------------------------------------------------------ both */
 
 int image_open_stored(struct image *im, struct arena *a, struct root *r, const char *home,
-                      const char *name, bool no_verify, struct gm_err *err)
+                      const struct image_wish *wish, struct gm_err *err)
 {
-    struct search s = {im, a, r, name, no_verify, err, IMAGE_SPLIT_BYTES_MAX};
+    struct search s = {im, a, r, wish->path, wish->no_verify, err, IMAGE_SPLIT_BYTES_MAX};
     *im = (struct image){.arena = a, .fd = -1};
     image_layers_init(&im->layers, a);
     im->engine = "podman";
@@ -329,5 +329,5 @@ int image_open_stored(struct image *im, struct arena *a, struct root *r, const c
                                     "there is no file or folder %s, and no image of "
                                     "this name in the storage of podman or docker (of those that "
                                     "may be read)%s",
-                                    name, containerd_words(&s));
+                                    wish->path, containerd_words(&s));
 }

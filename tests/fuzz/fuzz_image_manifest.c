@@ -58,7 +58,8 @@ static void open_stored(void)
     struct image image = IMAGE_EMPTY;
     arena_init(&a, (size_t)1 << 30, NULL, NULL);
     if (root_open(&root, world_top(), &err) == 0) {
-        (void)!image_open_stored(&image, &a, &root, NULL, "app", true, &err);
+        const struct image_wish wish = {.path = "app", .no_verify = true};
+        (void)!image_open_stored(&image, &a, &root, NULL, &wish, &err);
         image_close(&image);
         root_close(&root);
     }
