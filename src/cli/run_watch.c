@@ -113,16 +113,22 @@ static void put_in_front(const struct run_watch_start *s, const char *name, cons
     set_variable(s, name, now && *now ? arena_printf(s->a, "%s:%s", path, now) : path);
 }
 
-static int add_library(const struct run_watch_start *s, const char *variable, const char *name,
-                       const unsigned char *image, size_t n)
+static int add_trace(const struct run_watch_start *s)
 {
+    const struct watch_library trace = {"gpumend-trace.so", watch_trace_image, watch_trace_image_n};
     struct gm_err err;
     const char *path = NULL;
-    if (watch_place(s->a, s->cache, name, image, n, &path, &err) < 0) {
+    if (watch_place(s->a, s->cache, &trace, &path, &err) < 0) {
         return cli_fail(CLI_CANNOT, "run: %s", str_printable(s->a, err.text));
     }
-    put_in_front(s, variable, path);
+    put_in_front(s, "LD_AUDIT", path);
     return CLI_OK;
+}
+
+static int place_guard(const struct run_watch_start *s, const char **ret, struct gm_err *err)
+{
+    const struct watch_library guard = {"gpumend-guard.so", watch_guard_image, watch_guard_image_n};
+    return watch_place(s->a, s->cache, &guard, ret, err);
 }
 
 /* What the helpers and this process append to, each by an opening of its own, is a file or a
@@ -180,9 +186,7 @@ static void add_end(struct run_watch *w, const struct run_watch_start *s)
 {
     struct gm_err err;
     const char *path = NULL, *library = NULL;
-    if (watch_place(s->a, s->cache, "gpumend-guard.so", watch_guard_image, watch_guard_image_n,
-                    &library, &err) < 0 ||
-        restart_page(s->a, &w->page, &path, &err) < 0) {
+    if (place_guard(s, &library, &err) < 0 || restart_page(s->a, &w->page, &path, &err) < 0) {
         VEC_PUSH(s->a, &s->launch->remarks,
                  arena_printf(s->a, "a crash at the end cannot be told from others: %s", err.text));
         return;
@@ -235,8 +239,7 @@ static int add_guard(struct run_watch *w, const struct run_watch_start *s, bool 
         return CLI_OK;
     }
     if (!w->page) {
-        if (watch_place(s->a, s->cache, "gpumend-guard.so", watch_guard_image, watch_guard_image_n,
-                        &library, &err) < 0) {
+        if (place_guard(s, &library, &err) < 0) {
             const char *why = str_printable(s->a, arena_strdup(s->a, err.text));
             if (w->guard_teardown) {
                 return cli_fail(CLI_CANNOT, "run: %s", why);
@@ -268,10 +271,11 @@ static void spare_valgrind(const struct run_watch_start *s)
 /* The driver has room for one injected library: one that is there already stays. */
 static int add_gpucall(const struct run_watch *w, const struct run_watch_start *s)
 {
+    const struct watch_library gpucall = {"gpumend-gpucall.so", watch_gpucall_image,
+                                          watch_gpucall_image_n};
     struct gm_err err;
     const char *path = NULL;
-    if (watch_place(s->a, s->cache, "gpumend-gpucall.so", watch_gpucall_image,
-                    watch_gpucall_image_n, &path, &err) < 0) {
+    if (watch_place(s->a, s->cache, &gpucall, &path, &err) < 0) {
         return cli_fail(CLI_CANNOT, "run: %s", str_printable(s->a, err.text));
     }
     spare_valgrind(s);
@@ -354,7 +358,7 @@ int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, 
     if (rc == CLI_OK && w->trace) {
         set_variable(s, "GPUMEND_TRACE", "1");
         spare_valgrind(s);
-        rc = add_library(s, "LD_AUDIT", "gpumend-trace.so", watch_trace_image, watch_trace_image_n);
+        rc = add_trace(s);
     }
     if (rc == CLI_OK && w->trace_gpu) {
         rc = add_gpucall(w, s);

@@ -63,38 +63,39 @@ static bool write_all(int fd, const unsigned char *bytes, size_t n)
 }
 
 /* Whether the file is this user's, no other's to write, and holds these bytes. */
-static bool is_right(int folder, const char *name, const unsigned char *bytes, size_t n)
+static bool is_right(int folder, const struct watch_library *library)
 {
     unsigned char piece[16384];
     struct stat st;
-    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int fd = openat(folder, library->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return false;
     }
     bool right = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-                 !(st.st_mode & (S_IWGRP | S_IWOTH)) && (size_t)st.st_size == n;
+                 !(st.st_mode & (S_IWGRP | S_IWOTH)) && (size_t)st.st_size == library->n;
     size_t at = 0;
-    while (right && at < n) {
-        ssize_t got = read(fd, piece, n - at < sizeof piece ? n - at : sizeof piece);
-        right = got > 0 && memcmp(piece, bytes + at, (size_t)got) == 0;
+    while (right && at < library->n) {
+        size_t left = library->n - at;
+        ssize_t got = read(fd, piece, left < sizeof piece ? left : sizeof piece);
+        right = got > 0 && memcmp(piece, library->image + at, (size_t)got) == 0;
         at += right ? (size_t)got : 0;
     }
     (void)close(fd); // only read
     return right;
 }
 
-static int write_file(struct arena *a, int folder, const char *path, const char *name,
-                      const unsigned char *bytes, size_t n, struct gm_err *err)
+static int write_library(struct arena *a, int folder, const char *path,
+                         const struct watch_library *library, struct gm_err *err)
 {
-    const char *temporary = arena_printf(a, ".%s.%ld", name, (long)getpid());
+    const char *temporary = arena_printf(a, ".%s.%ld", library->name, (long)getpid());
     (void)unlinkat(folder, temporary, 0); // of an earlier process with this id, or not there
     int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0500);
     if (fd < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(errno));
     }
-    bool written = write_all(fd, bytes, n);
+    bool written = write_all(fd, library->image, library->n);
     written = close(fd) == 0 && written;
-    if (!written || renameat(folder, temporary, folder, name) < 0) {
+    if (!written || renameat(folder, temporary, folder, library->name) < 0) {
         int rc = gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(errno));
         (void)unlinkat(folder, temporary, 0); // the error from above is the one that counts
         return rc;
@@ -102,11 +103,12 @@ static int write_file(struct arena *a, int folder, const char *path, const char 
     return 0;
 }
 
-static int place_in(struct arena *a, const char *base, const char *name, const unsigned char *bytes,
-                    size_t n, const char **ret, struct gm_err *err)
+static int place_in(struct arena *a, const char *base, const struct watch_library *library,
+                    const char **ret, struct gm_err *err)
 {
-    const char *part = arena_printf(a, "helpers/%016llx", (unsigned long long)str_hash(bytes, n));
-    const char *path = arena_printf(a, "%s/%s/%s", base, part, name);
+    uint64_t hash = str_hash(library->image, library->n);
+    const char *part = arena_printf(a, "helpers/%016llx", (unsigned long long)hash);
+    const char *path = arena_printf(a, "%s/%s/%s", base, part, library->name);
     if (!can_be_named(path)) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED,
                           "%s cannot be named in LD_PRELOAD or LD_AUDIT: its path has a blank, a "
@@ -123,9 +125,8 @@ static int place_in(struct arena *a, const char *base, const char *name, const u
         return gm_err_set(err, GM_ERR_LOOK, "%s: nothing may be executed from that file system",
                           base);
     }
-    int rc =
-        is_right(folder, name, bytes, n) ? 0 : write_file(a, folder, path, name, bytes, n, err);
-    if (rc == 0 && !is_right(folder, name, bytes, n)) {
+    int rc = is_right(folder, library) ? 0 : write_library(a, folder, path, library, err);
+    if (rc == 0 && !is_right(folder, library)) {
         rc = gm_err_set(err, GM_ERR_LOOK, "%s does not hold what was written", path);
     }
     (void)close(folder); // a folder: nothing can be lost
@@ -135,13 +136,13 @@ static int place_in(struct arena *a, const char *base, const char *name, const u
     return rc;
 }
 
-int watch_place(struct arena *a, const char *cache, const char *name, const unsigned char *bytes,
-                size_t n, const char **ret, struct gm_err *err)
+int watch_place(struct arena *a, const char *cache, const struct watch_library *library,
+                const char **ret, struct gm_err *err)
 {
     const char *bases[PLACES];
     int rc = GM_ERR_LOOK;
     bool told = false;
-    if (n == 0) {
+    if (library->n == 0) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED,
                           "this gpumend has no helper library for this machine");
     }
@@ -151,7 +152,7 @@ int watch_place(struct arena *a, const char *cache, const char *name, const unsi
             continue;
         }
         /* What stands against the first place is what the user can mend. */
-        rc = place_in(a, bases[i], name, bytes, n, ret, told ? NULL : err);
+        rc = place_in(a, bases[i], library, ret, told ? NULL : err);
         told = true;
         if (rc == 0) {
             return 0;

@@ -8,6 +8,12 @@
 #include "base/arena.h"
 #include "base/err.h"
 
+struct watch_library {
+    const char *name;           // of the file
+    const unsigned char *image; // its content, of watch/images.h
+    size_t n;
+};
+
 /*
  * Puts the library into CACHE/helpers/HASH/NAME, HASH being that of its bytes, and returns the
  * path, which lives in the arena. What is there already is believed only if it is a file of this
@@ -19,8 +25,8 @@
  * 0), or every folder has a blank, a colon, a semicolon or a dollar sign in its path, with which
  * LD_PRELOAD and LD_AUDIT cannot name it.
  */
-int watch_place(struct arena *a, const char *cache, const char *name, const unsigned char *bytes,
-                size_t n, const char **ret, struct gm_err *err) GM_CHECK;
+int watch_place(struct arena *a, const char *cache, const struct watch_library *library,
+                const char **ret, struct gm_err *err) GM_CHECK;
 
 /* An empty file of this user's own (mode 0600) in CACHE/traces or the folders from above, for what
  * the helpers record. The caller removes it. It is locked (flock(2)) while this process lives;
