@@ -138,10 +138,19 @@ static const char *override_for(struct diag *d, const struct ldso_object *o, con
     return NULL;
 }
 
-static void repair(struct diag *d, struct diag_finding *f, const struct ldso_object *o,
-                   const struct host_gpu *g, const struct taken *taken, const char *package)
+/* A library without code for what the runtime takes a GPU for. */
+struct fault {
+    const struct ldso_object *object;
+    const char *package; // that it comes with, or NULL
+    const struct host_gpu *gpu;
+    struct taken taken;
+};
+
+static void add_repairs(struct diag *d, struct diag_finding *f, const struct fault *fault)
 {
-    const char *own = g->gfx.state == HOST_YES ? g->gfx.value : NULL;
+    const struct ldso_object *o = fault->object;
+    const struct taken *taken = &fault->taken;
+    const char *own = fault->gpu->gfx.state == HOST_YES ? fault->gpu->gfx.value : NULL;
     if (own && taken->value && serves(d, o, own) == GPU_SERVES_NATIVE) {
         diag_repair(d, f, DIAG_REPAIR_ENV, "unset HSA_OVERRIDE_GFX_VERSION",
                     "Unset the override: there is code for %s itself.", own);
@@ -156,28 +165,29 @@ static void repair(struct diag *d, struct diag_finding *f, const struct ldso_obj
                     gfx_of(d, override));
     }
     struct diag_target target = {.gfx = own};
-    if (!own || !package || !diag_repair_build(d, f, package, &target, 1)) {
+    if (!own || !fault->package || !diag_repair_build(d, f, fault->package, &target, 1)) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
                     "Use a build with code for %s (a distribution's, or one of your own).",
                     own ? own : taken->gfx);
     }
 }
 
-static void add_finding(struct diag *d, const struct model_process *p, const struct ldso_object *o,
-                        const struct host_gpu *g, const struct taken *taken, const char *package,
-                        bool others_served)
+static void add_fault(struct diag *d, const struct model_process *p, const struct fault *fault,
+                      bool others_served)
 {
+    const struct ldso_object *o = fault->object;
+    const struct taken *taken = &fault->taken;
     const char *name = path_base(o->path), *owner = model_owner(d->m, o->path);
     const char *as =
         taken->value ? arena_printf(d->a, " (HSA_OVERRIDE_GFX_VERSION=%s)", taken->value) : "";
     const char *who = owner ? arena_printf(d->a, "%s (%s)", owner, name) : name;
     const char *summary =
-        is_rocblas(o)
-            ? arena_printf(d->a,
-                           "rocBLAS (%s) has no kernels for %s%s, %s: the first matrix "
-                           "product aborts.",
-                           name, taken->gfx, as, g->name)
-            : arena_printf(d->a, "%s has no code for %s%s, %s.", who, taken->gfx, as, g->name);
+        is_rocblas(o) ? arena_printf(d->a,
+                                     "rocBLAS (%s) has no kernels for %s%s, %s: the first matrix "
+                                     "product aborts.",
+                                     name, taken->gfx, as, fault->gpu->name)
+                      : arena_printf(d->a, "%s has no code for %s%s, %s.", who, taken->gfx, as,
+                                     fault->gpu->name);
     /* One GPU, one fault: the framework's libraries and rocBLAS are mended together. */
     struct diag_finding *f = diag_add(d, DIAG_GFX_NOT_COVERED, taken->gfx, name, summary);
     f->stage = DIAG_STAGE_USE;
@@ -192,7 +202,7 @@ static void add_finding(struct diag *d, const struct model_process *p, const str
                   taken->gfx);
     f->severity = others_served ? DIAG_WARNING : f->severity;
     if (f->repairs.n == 0) {
-        repair(d, f, o, g, taken, package);
+        add_repairs(d, f, fault);
     }
 }
 
@@ -219,9 +229,9 @@ static void rule_object(struct diag *d, const struct model_process *p, const str
         served += taken.gfx && serves(d, o, taken.gfx) == GPU_SERVES_NATIVE;
     }
     while (known && (g = diag_next_gpu(d, HOST_AMD, g)) != NULL) {
-        struct taken taken = taken_for(d, g);
-        if (taken.gfx && serves(d, o, taken.gfx) == GPU_SERVES_NONE) {
-            add_finding(d, p, o, g, &taken, package, served > 0);
+        const struct fault fault = {o, package, g, taken_for(d, g)};
+        if (fault.taken.gfx && serves(d, o, fault.taken.gfx) == GPU_SERVES_NONE) {
+            add_fault(d, p, &fault, served > 0);
         }
     }
 }
