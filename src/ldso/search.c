@@ -253,12 +253,9 @@ static enum ldso_result errno_result(int error)
     }
 }
 
-static void add_step(struct search *s, const char *path, enum ldso_via via,
-                     struct ldso_object *via_object, enum ldso_result result, bool fatal,
-                     const char *detail)
+static void add_step(struct search *s, struct ldso_step step)
 {
-    VEC_PUSH(s->p->arena, &s->r->steps,
-             (struct ldso_step){path, via, via_object, result, fatal, detail});
+    VEC_PUSH(s->p->arena, &s->r->steps, step);
 }
 
 /* Most candidates are absent, and only in subfolders that are not told: their paths share one
@@ -292,8 +289,8 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
         path[0] == '/' ? e->path : arena_strdup(p->arena, path); // the candidate's place is shared
     if (e->open_errno) {
         p->ld_errno = e->open_errno;
-        add_step(s, path, via, via_object, failed, false,
-                 failed == LDSO_UNREADABLE ? strerror(e->open_errno) : NULL);
+        const char *why = failed == LDSO_UNREADABLE ? strerror(e->open_errno) : NULL;
+        add_step(s, (struct ldso_step){path, via, via_object, failed, false, why});
         return false;
     }
     struct ldso_verdict v;
@@ -311,7 +308,7 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
     } else {
         v = ldso_judge(p, e, s->dlopened, false);
     }
-    add_step(s, path, via, via_object, v.result, v.fatal, v.detail);
+    add_step(s, (struct ldso_step){path, via, via_object, v.result, v.fatal, v.detail});
     p->ld_errno = v.result == LDSO_TAKEN || v.fatal ? v.error : ENOENT;
     if (v.result == LDSO_TAKEN || v.at_map) {
         s->found = (struct ldso_found){.entry = e,
@@ -410,8 +407,9 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
             }
             if (d->status[k] == DIR_MISSING) {
                 if (base) {
-                    add_step(s, str_concat(p->arena, d->text, s->r->name, ""), via, via_object,
-                             LDSO_ABSENT, false, "the folder does not exist");
+                    const char *path = str_concat(p->arena, d->text, s->r->name, "");
+                    add_step(s, (struct ldso_step){path, via, via_object, LDSO_ABSENT, false,
+                                                   "the folder does not exist"});
                 }
                 continue;
             }
@@ -440,7 +438,7 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
 static void note_stage(struct search *s, enum ldso_via via, struct ldso_object *via_object,
                        const char *why)
 {
-    add_step(s, NULL, via, via_object, LDSO_NOT_USED, false, why);
+    add_step(s, (struct ldso_step){NULL, via, via_object, LDSO_NOT_USED, false, why});
 }
 
 /* The next one with a DT_RPATH above an object that has one. */
