@@ -979,15 +979,17 @@ static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key
 /* The text of elf_symbols_wanted(), which is compiled twice: for a file of this machine's kind
  * whose tables are near, the usual case, a symbol that is passed over takes a dozen instructions.
  */
-static inline __attribute__((always_inline)) size_t
-wanted_among(const struct elf_image *e, bool usual, uint32_t *at, uint32_t end, const bool *skip,
-             uint32_t n_skip, struct elf_lookup *ret, size_t max)
+static inline __attribute__((always_inline)) size_t wanted_among(const struct elf_image *e,
+                                                                 bool usual, struct elf_wanted *w,
+                                                                 struct elf_lookup *ret, size_t max)
 {
+    const uint32_t end = w->end, n_skip = w->n_skip;
+    const bool *skip = w->skip;
     const bool is64 = usual || e->is64;
     const bool big_endian = usual ? __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ : e->big_endian;
     const unsigned char *versions = e->versym ? elf_bytes(e, e->versym, (uint64_t)end * 2) : NULL;
     const unsigned char *symbols = e->symbols.near;
-    uint32_t i = *at;
+    uint32_t i = w->at;
     size_t n = 0;
     for (; i < end && n < max; i++) {
         uint16_t versym = versions ? elf_u16_in(big_endian, versions + (size_t)i * 2) : 0xffff;
@@ -1012,16 +1014,15 @@ wanted_among(const struct elf_image *e, bool usual, uint32_t *at, uint32_t end, 
             ret[n++].versym = versym;
         }
     }
-    *at = i;
+    w->at = i;
     return n;
 }
 
-size_t elf_symbols_wanted(const struct elf_image *e, uint32_t *at, uint32_t end, const bool *skip,
-                          uint32_t n_skip, struct elf_lookup *ret, size_t max)
+size_t elf_symbols_wanted(const struct elf_image *e, struct elf_wanted *w, struct elf_lookup *ret,
+                          size_t max)
 {
-    size_t n = e->native && end <= e->symbols.n_near
-                   ? wanted_among(e, true, at, end, skip, n_skip, ret, max)
-                   : wanted_among(e, false, at, end, skip, n_skip, ret, max);
+    size_t n = e->native && w->end <= e->symbols.n_near ? wanted_among(e, true, w, ret, max)
+                                                        : wanted_among(e, false, w, ret, max);
     const char *strings_end = e->strings ? e->strings + e->strtab_size : NULL;
     size_t named = 0;
     for (size_t i = 0; i < n; i++) { // their names are on the way to the cache

@@ -288,12 +288,18 @@ struct elf_lookup {
     const char *name;              // ... and its name; NULL: it has none
 };
 
+/* Symbols that are still to be visited, from `at` to before `end`. Passed over are those with a
+ * version index (without its hidden bit) below n_skip that `skip` says to. */
+struct elf_wanted {
+    uint32_t at, end;
+    const bool *skip;
+    uint32_t n_skip;
+};
+
 /* Fills in key, index and versym of the symbols that somebody has to define: undefined, neither
- * weak nor local, and with a name. Begins with symbol *at, ends before `end` or after `max` of
- * them, and moves *at there. Passed over are those with a version index (without its hidden bit)
- * below n_skip that `skip` says to. */
-size_t elf_symbols_wanted(const struct elf_image *e, uint32_t *at, uint32_t end, const bool *skip,
-                          uint32_t n_skip, struct elf_lookup *ret, size_t max);
+ * weak nor local, and with a name. Ends after `max` of them, and moves w->at there. */
+size_t elf_symbols_wanted(const struct elf_image *e, struct elf_wanted *w, struct elf_lookup *ret,
+                          size_t max);
 /* Asks this object; false, and nothing set, if its filter tells that it does not define the name.
  */
 bool elf_lookup_begin(struct elf_lookup *l, const struct elf_image *e);

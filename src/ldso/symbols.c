@@ -589,9 +589,8 @@ static const char *check_tls(struct ldso_process *p, struct ldso_object *o, cons
 
 /* Says of one object which of its missing symbols stops it. */
 static const char *report_missing(struct ldso_process *p, struct ldso_object *o,
-                                  const struct references *references,
-                                  const struct missing *missing, size_t n, const struct use *use,
-                                  bool fatal)
+                                  const struct references *references, const missing_list *missing,
+                                  const struct use *use, bool fatal)
 {
     const struct elf_image *e = &o->file->image;
     uint32_t index = use->first_eager ? use->first_eager : use->first_lazy;
@@ -600,8 +599,8 @@ static const char *report_missing(struct ldso_process *p, struct ldso_object *o,
         return NULL; // undefined, and nothing refers to it
     }
     enum lookup how = LOOKUP_MISSING;
-    for (size_t i = 0; i < n; i++) {
-        how = missing[i].index == index ? missing[i].how : how;
+    for (size_t i = 0; i < missing->n; i++) {
+        how = missing->items[i].index == index ? missing->items[i].how : how;
     }
     const struct reference *want = version_of(references, sym.versym).version;
     const char *text = missing_text(p, o, sym.name, want, how);
@@ -651,7 +650,7 @@ static missing_list missing_of(struct ldso_process *p, struct ldso_object *o,
                                const struct scopes *in, const struct references *references)
 {
     const struct elf_image *e = &o->file->image;
-    uint32_t end = elf_symbol_undef_count(e), at = 1;
+    struct elf_wanted wanted = {1, elf_symbol_undef_count(e), references->settled, references->n};
     struct search s; // its arrays are not cleared, as that would take longer than a small object
     s.p = p;
     s.object = o;
@@ -667,9 +666,8 @@ static missing_list missing_of(struct ldso_process *p, struct ldso_object *o,
             s.recent.items[s.recent.n++] = o->deps.items[i];
         }
     }
-    while (at < end) {
-        size_t n =
-            elf_symbols_wanted(e, &at, end, references->settled, references->n, s.lookups, AT_ONCE);
+    while (wanted.at < wanted.end) {
+        size_t n = elf_symbols_wanted(e, &wanted, s.lookups, AT_ONCE);
         look_up_symbols(&s, o->file->providers ? not_known(&s, n) : n);
     }
     return s.missing;
@@ -699,7 +697,7 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
                                  !fatal            ? UINT64_MAX
                                  : use.first_eager ? use.at_eager
                                                    : use.at_lazy);
-    return text ? text : report_missing(p, o, references, missing.items, missing.n, &use, fatal);
+    return text ? text : report_missing(p, o, references, &missing, &use, fatal);
 }
 
 const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const *objects, size_t n,

@@ -96,8 +96,9 @@ static void see_wanted(struct seen *seen, const struct elf_image *e, uint32_t en
 {
     const bool skip[] = {false, false, false, true};
     struct elf_lookup lookups[16];
-    for (uint32_t at = 0; at < end;) {
-        size_t n = elf_symbols_wanted(e, &at, end, skip, sizeof skip, lookups, 16);
+    struct elf_wanted wanted = {.end = end, .skip = skip, .n_skip = sizeof skip};
+    while (wanted.at < wanted.end) {
+        size_t n = elf_symbols_wanted(e, &wanted, lookups, 16);
         for (size_t i = 0; i < n; i++) {
             assert(lookups[i].key.gnu_hash == elf_lookup_key(lookups[i].key.name).gnu_hash);
             see_text(seen, lookups[i].key.name);
