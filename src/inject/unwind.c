@@ -374,11 +374,13 @@ static const uint8_t *skip_block(struct bytes *b)
     return start;
 }
 
-/* Runs instructions up to the row of `pc` (section 6.4.2). False: one that is not known. */
-static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc,
-                struct unwind_row *r, const struct unwind_row *initial, struct unwind_row *kept,
-                unsigned *n_kept, uintptr_t base)
+/* Runs instructions from `at` up to the row of `pc` (section 6.4.2). False: one that is not known.
+ */
+static bool run_rows(struct unwind_space *space, struct bytes b, const struct cie *cie, uint64_t at,
+                     uint64_t pc, uintptr_t base)
 {
+    struct unwind_row *r = &space->row;
+    const struct unwind_row *initial = &space->initial;
     while (b.at < b.end && at <= pc) {
         uint8_t op = *b.at++;
         uint64_t low = op & 0x3f, number;
@@ -421,16 +423,16 @@ static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc,
                 (struct unwind_rule){.how = REGISTER, .value = (int64_t)take_unsigned(&b)});
             break;
         case DW_CFA_remember_state:
-            if (*n_kept >= UNWIND_ROWS) {
+            if (space->n_kept >= UNWIND_ROWS) {
                 return false;
             }
-            kept[(*n_kept)++] = *r;
+            space->kept[space->n_kept++] = *r;
             break;
         case DW_CFA_restore_state:
-            if (!*n_kept) {
+            if (!space->n_kept) {
                 return false;
             }
-            *r = kept[--*n_kept];
+            *r = space->kept[--space->n_kept];
             break;
         case DW_CFA_def_cfa:
             r->cfa_register = take_unsigned(&b);
@@ -535,7 +537,7 @@ bool unwind_described(const struct unwind_object *o, struct unwind_registers *g,
 {
     struct bytes b;
     struct cie cie;
-    unsigned n_kept = 0;
+    space->n_kept = 0;
     uintptr_t at = o ? find_fde(o, pc) : 0;
     if (!at || !take_record(o, at, &b)) {
         return false;
@@ -558,13 +560,11 @@ bool unwind_described(const struct unwind_object *o, struct unwind_registers *g,
         space->row.registers[i].how = SAME;
     }
     space->initial = space->row;
-    if (!run(cie.code, &cie, 0, UINT64_MAX, &space->row, &space->initial, space->kept, &n_kept,
-             o->frames)) {
+    if (!run_rows(space, cie.code, &cie, 0, UINT64_MAX, o->frames)) {
         return false;
     }
     space->initial = space->row;
-    if (!run(b, &cie, start, pc, &space->row, &space->initial, space->kept, &n_kept, o->frames) ||
-        !apply(&space->row, &cie, g)) {
+    if (!run_rows(space, b, &cie, start, pc, o->frames) || !apply(&space->row, &cie, g)) {
         return false;
     }
     *ret_signal = cie.signal;

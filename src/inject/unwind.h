@@ -45,6 +45,7 @@ struct unwind_row {
 enum { UNWIND_ROWS = 6 };
 struct unwind_space {
     struct unwind_row row, initial, kept[UNWIND_ROWS];
+    unsigned n_kept;
 };
 
 /* False where nothing is mapped; nothing is read then, or a part. */
