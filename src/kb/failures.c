@@ -30,14 +30,19 @@ static int file_read(struct root *root, struct arena *a, const char *path, struc
                   : node_read_yaml(a, path, text, ret, err);
 }
 
-static int files_read(struct root *root, struct arena *a, const char *folder,
-                      const struct root_dir *dir, bool alone, struct node_files *ret,
-                      struct gm_err *err)
+/* `alone`: nothing but failures belongs in the folder. */
+static int files_read(struct root *root, struct arena *a, const char *folder, bool alone,
+                      struct node_files *ret, struct gm_err *err)
 {
-    struct node_file *files = arena_array(a, dir->n + 1, sizeof *files);
+    struct root_dir dir;
+    int rc = folder_list(root, a, folder, &dir, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct node_file *files = arena_array(a, dir.n + 1, sizeof *files);
     ret->items = files;
-    for (size_t i = 0; i < dir->n; i++) {
-        const char *name = dir->names[i], *path = path_join(a, folder, name);
+    for (size_t i = 0; i < dir.n; i++) {
+        const char *name = dir.names[i], *path = path_join(a, folder, name);
         if (is_passed_over(name) ||
             (!alone && !ends_with(name, ".yaml") && !ends_with(name, ".yml"))) {
             continue;
@@ -46,7 +51,7 @@ static int files_read(struct root *root, struct arena *a, const char *folder,
             return gm_err_set(err, GM_ERR_FORMAT, "%s: a file of failures is called NAME.yaml",
                               path);
         }
-        int rc = file_read(root, a, path, &files[ret->n], err);
+        rc = file_read(root, a, path, &files[ret->n], err);
         if (rc < 0) {
             return rc;
         }
@@ -59,11 +64,8 @@ int kb_failures_read(struct root *root, struct arena *a, const char *folder, str
                      struct gm_err *err)
 {
     const char *inner = path_join(a, folder, "failures");
-    struct root_dir dir;
     struct stat st;
     *ret = (struct node_files){.n = 0};
     bool has_inner = root_stat(root, inner, &st) != -ENOENT;
-    const char *place = has_inner ? inner : folder;
-    int rc = folder_list(root, a, place, &dir, err);
-    return rc < 0 ? rc : files_read(root, a, place, &dir, has_inner, ret, err);
+    return files_read(root, a, has_inner ? inner : folder, has_inner, ret, err);
 }

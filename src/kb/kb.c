@@ -50,11 +50,12 @@ static unsigned row_line(struct str text, size_t index)
     return line;
 }
 
-/* *ret_wrong: the row that cannot be decoded; untouched if it is not about one. */
-static int rows_decode(struct arena *a, const struct area *area, const json_t *rows,
-                       const json_t *defaults, struct rows *ret, size_t *ret_wrong,
-                       struct gm_err *err)
+/* The rows of a document. *ret_wrong: the row that cannot be decoded; untouched if it is not about
+ * one. */
+static int rows_decode(struct arena *a, const struct area *area, const json_t *doc,
+                       struct rows *ret, size_t *ret_wrong, struct gm_err *err)
 {
+    const json_t *rows = json_object_get(doc, "rows"), *defaults = json_object_get(doc, "defaults");
     if (!json_is_array(rows)) {
         return gm_err_set(err, GM_ERR_FORMAT, "\"rows\" is not a list");
     }
@@ -197,8 +198,7 @@ static int folder_rows(struct kb *kb, const struct area *area, struct rows *ret,
     }
     kb->loading = doc;
     *ret_whole = json_is_true(json_object_get(doc, "whole"));
-    rc = rows_decode(kb->arena, area, json_object_get(doc, "rows"),
-                     json_object_get(doc, "defaults"), ret, &wrong, err);
+    rc = rows_decode(kb->arena, area, doc, ret, &wrong, err);
     kb_close(kb);
     return rc < 0 ? gm_err_wrap(err, "%s:%u", file_of(kb, area->name),
                                 wrong == SIZE_MAX ? 1 : row_line(text, wrong))
