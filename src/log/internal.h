@@ -185,11 +185,16 @@ struct log_problems {
     size_t n;
 };
 
-/* The rules of these files, with the built-in ones below them or alone. With `problems` what is
- * wrong with a row is told there, and the row left out; without it is the error. */
-int log_rules_of_files(struct kb *kb, struct arena *a, const struct node_files *files,
-                       bool built_in, struct log_rules **ret, struct log_problems *problems,
-                       struct gm_err *err) GM_CHECK;
+/* Where rules come from. */
+struct log_sources {
+    const struct node_files *files;
+    bool built_in;                 // and from the executable, below the files
+    struct log_problems *problems; // is told what is wrong with a row, which is left out;
+                                   // NULL: that is the error
+};
+
+int log_rules_of(struct kb *kb, struct arena *a, const struct log_sources *sources,
+                 struct log_rules **ret, struct gm_err *err) GM_CHECK;
 
 /* How many patterns are not built in. */
 size_t log_patterns_of_files(const struct log_rules *r);
@@ -294,15 +299,21 @@ struct log_store {
 
 void store_init(struct log_store *s, struct arena *a, size_t n_signatures);
 
+/* What a line says. */
+struct log_said {
+    const char *kind;
+    const struct log_line *line;
+    const struct log_field *fields;
+    size_t n_fields;
+};
+
 /* Keeps a fact of the line, unless there are enough of it: whether it did. `signature`: its index,
  * n_signatures for tables, one more for screens. Values are copied. */
-bool store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
-               const struct log_line *line, const struct log_field *fields, size_t n_fields);
+bool store_add(struct log_store *s, size_t signature, const char *id, const struct log_said *said);
 
 /* Whether a fact would not be kept, as there are enough that differ in nothing but their line, or
  * the line has one; without `one_a_line`, whether there are enough for any line of the process. */
-bool store_has_enough(const struct log_store *s, const char *kind, const struct log_line *line,
-                      const struct log_field *fields, size_t n_fields, bool one_a_line);
+bool store_has_enough(const struct log_store *s, const struct log_said *said, bool one_a_line);
 
 /* Nothing can be kept any more, and that something was dropped is known. */
 bool store_is_full(const struct log_store *s);

@@ -130,7 +130,8 @@ void log_lint(struct kb *kb, struct arena *a, const struct node_files *files,
     struct log_problems problems = {.take = problem, .arg = arg};
     struct gm_err err;
     *ret = (struct log_linted){0};
-    int rc = log_rules_of_files(kb, a, files, true, &l.rules, &problems, &err);
+    const struct log_sources sources = {.files = files, .built_in = true, .problems = &problems};
+    int rc = log_rules_of(kb, a, &sources, &l.rules, &err);
     ret->problems = problems.n;
     if (rc < 0) {
         problem_tell(&l, &err);

@@ -171,31 +171,30 @@ static void store_target(struct log *l, const struct log_line *line, const char 
         {rules_intern(r, "vendor", 6), target->amd ? "amd" : "nvidia"},
         {rules_intern(r, "by_name", 7), "yes"},
     };
-    (void)store_add(&l->store, r->n_signatures + 1, "gpu-name",
-                    target->amd ? rules_intern(r, gfx, sizeof gfx - 1)
-                                : rules_intern(r, capability, sizeof capability - 1),
-                    line, fields, sizeof fields / sizeof *fields);
+    const struct log_said said = {target->amd ? rules_intern(r, gfx, sizeof gfx - 1)
+                                              : rules_intern(r, capability, sizeof capability - 1),
+                                  line, fields, sizeof fields / sizeof *fields};
+    (void)store_add(&l->store, r->n_signatures + 1, "gpu-name", &said);
 }
 
-static const char *field_of(const struct log_field *fields, size_t n, const char *name)
+static const char *field_of(const struct log_said *said, const char *name)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(fields[i].name, name) == 0) {
-            return fields[i].value;
+    for (size_t i = 0; i < said->n_fields; i++) {
+        if (strcmp(said->fields[i].name, name) == 0) {
+            return said->fields[i].value;
         }
     }
     return NULL;
 }
 
 /* Keeps a fact, and what the name of a GPU in it stands for. */
-static void store_fact(struct log *l, size_t index, const char *id, const char *kind,
-                       const struct log_line *line, const struct log_field *fields, size_t n)
+static void store_fact(struct log *l, size_t index, const char *id, const struct log_said *said)
 {
-    bool stored = store_add(&l->store, index, id, kind, line, fields, n);
-    const char *gpu = stored && strcmp(kind, "gpu") == 0 ? field_of(fields, n, "gpu") : NULL;
+    bool stored = store_add(&l->store, index, id, said);
+    const char *gpu = stored && strcmp(said->kind, "gpu") == 0 ? field_of(said, "gpu") : NULL;
     struct log_target target;
-    if (gpu && !field_of(fields, n, "arch") && gpu_by_name(l->rules, gpu, &target)) {
-        store_target(l, line, gpu, &target);
+    if (gpu && !field_of(said, "arch") && gpu_by_name(l->rules, gpu, &target)) {
+        store_target(l, said->line, gpu, &target);
     }
 }
 
@@ -238,7 +237,7 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
         start = at[1] > at[0] ? at[1] : after_character(text, n, at[1]);
         match_fields(s, text, at, rc, &fields);
         size_t before = l->store.facts.n;
-        store_fact(l, index, s->id, s->kind, line, fields.items, fields.n);
+        store_fact(l, index, s->id, &(struct log_said){s->kind, line, fields.items, fields.n});
         if (s->refuted_by.text && l->store.facts.n > before) {
             l->refuted_by = &s->refuted_by;
             l->asked = before;
@@ -252,11 +251,12 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
 static bool says_nothing_new(struct log *l, size_t index, const struct log_line *line)
 {
     const struct log_signature *s = &l->rules->signatures[index];
+    const struct log_said said = {s->kind, line, s->fields, s->n_fields};
     bool constant = !s->regex.text || (s->regex.code && !s->regex.n_groups && !s->refuted_by.text);
-    if (!constant || !store_has_enough(&l->store, s->kind, line, s->fields, s->n_fields, true)) {
+    if (!constant || !store_has_enough(&l->store, &said, true)) {
         return false;
     }
-    if (l->sieve && store_has_enough(&l->store, s->kind, line, s->fields, s->n_fields, false)) {
+    if (l->sieve && store_has_enough(&l->store, &said, false)) {
         spent_add(&l->spent, line->process, index);
     }
     return true;
@@ -276,7 +276,8 @@ static void try_signature(struct log *l, size_t index, const struct log_line *li
         return;
     }
     if (!s->regex.text) {
-        (void)store_add(&l->store, index, s->id, s->kind, line, s->fields, s->n_fields);
+        (void)store_add(&l->store, index, s->id,
+                        &(struct log_said){s->kind, line, s->fields, s->n_fields});
         return;
     }
     if (!match(l, index, line, 0) && line->body) {
@@ -327,8 +328,8 @@ static void take_row(struct log *l, const struct log_line *line)
             {rules_intern(l->rules, "package", 7), value_copy(name, package.s, package.n)},
             {rules_intern(l->rules, "version", 7), value_copy(number, version.s, version.n)},
         };
-        (void)store_add(&l->store, l->rules->n_signatures, "table",
-                        rules_intern(l->rules, "installed", 9), line, fields, 2);
+        const struct log_said said = {rules_intern(l->rules, "installed", 9), line, fields, 2};
+        (void)store_add(&l->store, l->rules->n_signatures, "table", &said);
     }
 }
 
@@ -342,7 +343,8 @@ struct screen_fact {
 static void take_screen_fact(void *arg, const char *kind, const struct log_field *fields, size_t n)
 {
     struct screen_fact *f = arg;
-    store_fact(f->log, f->log->rules->n_signatures + 1, "screen", kind, f->line, fields, n);
+    store_fact(f->log, f->log->rules->n_signatures + 1, "screen",
+               &(struct log_said){kind, f->line, fields, n});
 }
 
 static void take_screen(struct log *l, const struct log_line *line)

@@ -76,7 +76,7 @@ static int pack(struct arena *a, struct root *root, char **argv, struct gm_err *
     struct log_rules *rules = NULL;
     int rc = kb_open(&kb, a, root, NULL, err);
     rc = rc < 0 ? rc : kb_failures_read(root, a, argv[3], &files, err);
-    rc = rc < 0 ? rc : log_rules_of_files(&kb, a, &files, false, &rules, NULL, err);
+    rc = rc < 0 ? rc : log_rules_of(&kb, a, &(struct log_sources){.files = &files}, &rules, err);
     log_rules_close(rules);
     if (rc == 0 && (base_write(a, argv[1], &files) < 0 ||
                     depfile_write(argv[2], argv[1], argv[3], &files) < 0)) {

@@ -299,17 +299,16 @@ static int files_collect(struct collected *c, const struct node_files *files, bo
     return rc < 0 ? rc : collected_unite(c);
 }
 
-int log_rules_of_files(struct kb *kb, struct arena *a, const struct node_files *files,
-                       bool built_in, struct log_rules **ret, struct log_problems *problems,
-                       struct gm_err *err)
+int log_rules_of(struct kb *kb, struct arena *a, const struct log_sources *sources,
+                 struct log_rules **ret, struct gm_err *err)
 {
     struct log_rules *r = arena_alloc(a, sizeof *r);
     struct log_literals literals = {0};
     *r = (struct log_rules){.arena = a, .kb = kb};
-    struct collected c = {.rules = r, .problems = problems, .err = err};
+    struct collected c = {.rules = r, .problems = sources->problems, .err = err};
     *ret = r;
-    int rc = files_collect(&c, files, built_in);
-    rc = rc < 0 ? rc : collected_decode(&c, &literals, files->n == 0);
+    int rc = files_collect(&c, sources->files, sources->built_in);
+    rc = rc < 0 ? rc : collected_decode(&c, &literals, sources->files->n == 0);
     if (rc == 0) {
         literals_finish(r, &literals);
     }
@@ -330,7 +329,8 @@ int log_rules_load(struct kb *kb, struct arena *a, const struct node_files *file
 {
     struct gm_err mine;
     const struct node_files none = {0};
-    int rc = log_rules_of_files(kb, a, files ? files : &none, true, ret, NULL, &mine);
+    const struct log_sources sources = {.files = files ? files : &none, .built_in = true};
+    int rc = log_rules_of(kb, a, &sources, ret, &mine);
     rc = rc == 0 && kb->folder ? words_load(*ret, &mine) : rc; // the built-in ones: when needed
     return rc < 0 ? gm_err_set(err, mine.code, "%s", mine.text) : 0;
 }

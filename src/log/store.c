@@ -11,25 +11,26 @@ void store_init(struct log_store *s, struct arena *a, size_t n_signatures)
     s->table = arena_array(a, SLOTS, sizeof *s->table);
 }
 
-static uint32_t hash_of(const char *kind, const struct log_field *fields, size_t n)
+static uint32_t hash_of(const struct log_said *said)
 {
-    uint64_t h = str_hash(kind, strlen(kind));
-    for (size_t i = 0; i < n; i++) {
-        h = h * 31 + str_hash(fields[i].name, strlen(fields[i].name));
-        h = h * 31 + str_hash(fields[i].value, strlen(fields[i].value));
+    uint64_t h = str_hash(said->kind, strlen(said->kind));
+    for (size_t i = 0; i < said->n_fields; i++) {
+        const struct log_field *f = &said->fields[i];
+        h = h * 31 + str_hash(f->name, strlen(f->name));
+        h = h * 31 + str_hash(f->value, strlen(f->value));
     }
     return (uint32_t)(h ^ h >> 32);
 }
 
-static bool equal(const struct log_fact *f, const char *kind, const struct log_line *line,
-                  const struct log_field *fields, size_t n)
+static bool is_same_fact(const struct log_fact *f, const struct log_said *said)
 {
-    if (f->kind != kind || f->n_fields != n || f->process != line->process) {
+    if (f->kind != said->kind || f->n_fields != said->n_fields ||
+        f->process != said->line->process) {
         return false;
     }
-    for (size_t i = 0; i < n; i++) {
-        if (f->fields[i].name != fields[i].name ||
-            strcmp(f->fields[i].value, fields[i].value) != 0) {
+    for (size_t i = 0; i < said->n_fields; i++) {
+        if (f->fields[i].name != said->fields[i].name ||
+            strcmp(f->fields[i].value, said->fields[i].value) != 0) {
             return false;
         }
     }
@@ -65,27 +66,24 @@ static struct log_field *copy_fields(struct log_store *s, const struct log_field
 
 /* Counts the facts that differ in nothing but their line, up to LOG_SAME_MAX; one of this very line
  * is enough. Its end is where another one belongs. */
-static uint32_t count_same(const struct log_store *s, uint32_t hash, const char *kind,
-                           const struct log_line *line, const struct log_field *fields,
-                           size_t n_fields, bool one_a_line, uint32_t *ret_slot)
+static uint32_t count_same(const struct log_store *s, uint32_t hash, const struct log_said *said,
+                           bool one_a_line, uint32_t *ret_slot)
 {
     uint32_t same = 0, slot = hash & (SLOTS - 1);
     for (; s->table[slot] && same < LOG_SAME_MAX; slot = (slot + 1) & (SLOTS - 1)) {
         const struct log_fact *f = s->facts.items[s->table[slot] - 1];
-        if (f->hash == hash && equal(f, kind, line, fields, n_fields)) {
-            same = one_a_line && f->line == line->number ? LOG_SAME_MAX : same + 1;
+        if (f->hash == hash && is_same_fact(f, said)) {
+            same = one_a_line && f->line == said->line->number ? LOG_SAME_MAX : same + 1;
         }
     }
     *ret_slot = slot;
     return same;
 }
 
-bool store_has_enough(const struct log_store *s, const char *kind, const struct log_line *line,
-                      const struct log_field *fields, size_t n_fields, bool one_a_line)
+bool store_has_enough(const struct log_store *s, const struct log_said *said, bool one_a_line)
 {
     uint32_t slot;
-    return count_same(s, hash_of(kind, fields, n_fields), kind, line, fields, n_fields, one_a_line,
-                      &slot) >= LOG_SAME_MAX;
+    return count_same(s, hash_of(said), said, one_a_line, &slot) >= LOG_SAME_MAX;
 }
 
 bool store_is_full(const struct log_store *s)
@@ -93,11 +91,11 @@ bool store_is_full(const struct log_store *s)
     return s->dropped && s->facts.n >= LOG_FACTS_MAX;
 }
 
-bool store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
-               const struct log_line *line, const struct log_field *fields, size_t n_fields)
+bool store_add(struct log_store *s, size_t signature, const char *id, const struct log_said *said)
 {
-    uint32_t hash = hash_of(kind, fields, n_fields), slot;
-    if (count_same(s, hash, kind, line, fields, n_fields, true, &slot) >= LOG_SAME_MAX) {
+    const struct log_line *line = said->line;
+    uint32_t hash = hash_of(said), slot;
+    if (count_same(s, hash, said, true, &slot) >= LOG_SAME_MAX) {
         return false;
     }
     if (s->facts.n >= LOG_FACTS_MAX || s->per_signature[signature] >= LOG_PER_SIGNATURE_MAX) {
@@ -106,14 +104,14 @@ bool store_add(struct log_store *s, size_t signature, const char *id, const char
     }
     struct log_fact *f = arena_alloc(s->arena, sizeof *f);
     *f = (struct log_fact){
-        .kind = kind,
+        .kind = said->kind,
         .signature = id,
         .line = line->number,
         .place = line->place,
         .process = line->process,
         .text = text_of(s, line),
-        .fields = copy_fields(s, fields, n_fields),
-        .n_fields = n_fields,
+        .fields = copy_fields(s, said->fields, said->n_fields),
+        .n_fields = said->n_fields,
         .hash = hash,
     };
     VEC_PUSH(s->arena, &s->facts, f);

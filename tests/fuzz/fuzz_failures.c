@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct str bytes = node_pack(&a, &files.items[0].root, (const char *const[]){NULL});
         struct node again;
         assert(node_unpack(&a, &bytes, &again) == 0 && bytes.n == 0);
-        rc = log_rules_of_files(&kb, &a, &files, false, &rules, NULL, &err);
+        rc = log_rules_of(&kb, &a, &(struct log_sources){.files = &files}, &rules, &err);
     }
     if (rc == 0) {
         log_explain(rules, &a, "RuntimeError: cannot load libcudnn.so.9: out of memory\n");

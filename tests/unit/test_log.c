@@ -101,8 +101,8 @@ static int rules_read(struct world *w)
                                  &w->f.err);
     struct node_files files = {w->files, 2};
     return rc < 0 ? rc
-                  : log_rules_of_files(&w->f.kb, &w->f.arena, &files, false, &w->rules, NULL,
-                                       &w->f.err);
+                  : log_rules_of(&w->f.kb, &w->f.arena, &(struct log_sources){.files = &files},
+                                 &w->rules, &w->f.err);
 }
 
 static int setup_world(void **state)
