@@ -33,7 +33,7 @@ VARIABLES = re.compile(r"\bunset(?: [A-Z_]+)+|(?<= -u )[A-Z_]+|\bsetx [A-Z_]+|en
 PLACEHOLDER = re.compile(r"(?<![\w$%{.])[A-Z][A-Z_]*[A-Z](?![\w=}%.\[(])|<[a-z]\w*>|(?<!\.)\.\.\.(?!\w)")
 # Words that are written in capitals: options of tools, names of folders and of packages.
 CAPITALS = set("""
-    ALL CLOCK COMPUTE CUDA CUPTI DEFAULT ECC GPU INFO IPC_LOCK MOK MSVC NVIDIA NVSMI ON
+    ALL CLOCK COMPUTE CUDA CUDNN CUPTI DEFAULT ECC GPU INFO IPC_LOCK MOK MSVC NVIDIA NVSMI ON
     PAGE_RETIREMENT PIDS POWER PTX ROW_REMAPPER SYS_ADMIN TEMPERATURE VC VISIBLE_DEVICES
 """.split())
 WINDOWS = re.compile(r"^(?:setx?|dir|copy|mkdir|where|winget|for /d|wsl|nvidia-smi\.exe|del|rmdir|reg|sc|\$)\b|"
