@@ -151,7 +151,9 @@ def main():
         else:
             skipped += 1
             print("skipped: hivexsh is not here")
-    print(f"seed {args.seed}: {args.count} hives, {keys} keys; {failed} failed, {skipped} skipped")
+    total = args.count + len(refused(rng)) + 1
+    print(f"seed {args.seed}: {args.count} hives, {keys} keys")
+    print(f"{total - failed - skipped} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
 
