@@ -15,6 +15,8 @@
  */
 #include <string.h>
 
+#include "base/pages.h"
+#include "elf/image.h"
 #include "gpu/code.h"
 #include "model/requires.h"
 #include "py/dist.h"
@@ -279,21 +281,17 @@ static void find_candidates(struct candidates *c)
 
 /* ------------------------------------------------------------------ what is not known */
 
-enum { LARGE_BYTES = 1 << 20 };
+enum {
+    LARGE_BYTES = 1 << 20,
+    WINDOW = 1 << 20 // of a library's constants that are mapped at once
+};
 
-/* The largest library that a distribution records, if it is a large one; else NULL. */
-static const char *largest_library(struct model *m, const struct py_dist *dist)
+/* Whether a library lies where NVIDIA's wheels put those that are only there for others. */
+static bool is_for_others(struct model *m, const struct py_dist *dist, const char *path)
 {
-    const struct py_record_row *best = NULL;
-    struct py_libraries list;
-    (void)py_dist_libraries(m->env, dist, &list); // empty without a RECORD
-    for (size_t i = 0; i < list.rows.n; i++) {
-        const struct py_record_row *row = &list.rows.items[i];
-        if (row->has_size && row->size_bytes > (best ? best->size_bytes : LARGE_BYTES)) {
-            best = row;
-        }
-    }
-    return best ? path_join(m->arena, dist->site, str_dup(m->arena, best->path)) : NULL;
+    const char *folder = path_base(path_dir(m->arena, path));
+    return starts_with(dist->name_normal, "nvidia-") &&
+           (strcmp(folder, "lib") == 0 || strcmp(folder, "lib64") == 0);
 }
 
 /* A package that only brings libraries for others: NVIDIA's wheels. */
@@ -321,9 +319,8 @@ static bool is_known_dist(const struct model *m, const struct py_dist *dist)
 }
 
 /* A library that is linked with one of a GPU's: of any vendor, the driver's as well. */
-static bool needs_family(const struct model *m, const char *path)
+static bool needs_family(const struct model *m, const struct ldso_entry *e)
 {
-    const struct ldso_entry *e = ldso_store_get(m->store, path);
     for (size_t i = 0; e->file && i < e->file->image.n_needs; i++) {
         for (size_t k = 0; k < m->families.n; k++) {
             for (size_t j = 0; j < m->families.rows[k].members.n; j++) {
@@ -336,19 +333,109 @@ static bool needs_family(const struct model *m, const char *path)
     return false;
 }
 
-static bool is_for_gpu(struct model *m, const char *path)
+/* Whether one of the texts in n bytes is this one; each ends with a NUL. */
+static bool holds_text(const char *data, size_t n, const char *text)
+{
+    size_t length = strlen(text) + 1;
+    for (const char *p = data; (p = memmem(p, n - (size_t)(p - data), text, length)); p++) {
+        if (p == data || p[-1] == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool calls_dlopen(const struct elf_image *e)
+{
+    uint32_t n = elf_symbol_undef_count(e);
+    struct elf_symbol symbol;
+    for (uint32_t i = 1; i < n; i++) {
+        if (elf_symbol_at(e, i, &symbol) && symbol.shndx == SHN_UNDEF &&
+            strcmp(symbol.name, "dlopen") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The bytes between the start of .rodata and .eh_frame_hdr, as .rodata.str1.1 and its like may lie
+ * between; else .rodata. */
+static struct str constants_of(const struct elf_image *e)
+{
+    uint64_t offset = 0, size = 0, end = 0, unused = 0;
+    if (!elf_section(e, ".rodata", &offset, &size)) {
+        return (struct str){0};
+    }
+    if (elf_section(e, ".eh_frame_hdr", &end, &unused) && end > offset && end - offset > size) {
+        size = end - offset;
+    }
+    const char *data = (const char *)elf_bytes(e, offset, size);
+    return (struct str){.s = data, .n = data ? (size_t)size : 0};
+}
+
+/* Whether a library calls dlopen and holds the file name of a driver's library as a text of its
+ * own, which it then passes to dlopen. */
+static bool names_driver(const struct ldso_entry *e)
+{
+    static const char *const names[] = {"libcuda.so", "libcuda.so.1", "libamdhip64.so",
+                                        "libze_loader.so.1"};
+    if (!e->file || !calls_dlopen(&e->file->image)) {
+        return false;
+    }
+    struct str all = constants_of(&e->file->image);
+    bool found = false;
+    for (size_t at = 0; at < all.n && !found; at += WINDOW) {
+        size_t n = all.n - at < WINDOW + 32 ? all.n - at : WINDOW + 32; // a name may span two
+        for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) {
+            found = holds_text(all.s + at, n, names[i]);
+        }
+        pages_give_back(all.s + at, n);
+    }
+    return found;
+}
+
+static bool has_gpu_code(struct model *m, const char *path)
 {
     struct gpu_code code;
     struct gm_err err;
-    return needs_family(m, path) ||
-           (gpu_code_read_file(m->root, m->arena, path, GPU_READ_SECTIONS, &code, &err) == 0 &&
-            (code.cuda.n_containers || code.n_targets));
+    return gpu_code_read_file(m->root, m->arena, path, GPU_READ_SECTIONS, &code, &err) == 0 &&
+           (code.cuda.n_containers || code.n_targets);
+}
+
+/* Whether the wheel brings a library of another project, as auditwheel places it: FFmpeg's open the
+ * driver's where the program asks them to, which says nothing of the package (PyAV). */
+static bool is_bundled(struct model *m, const char *path)
+{
+    return ends_with(path_base(path_dir(m->arena, path)), ".libs");
+}
+
+/* Whether a distribution uses a GPU, by its libraries: what any of them is linked with, the code in
+ * the large ones and, with `by_name`, which library of a driver they open themselves. */
+static bool uses_gpu(struct model *m, const struct py_dist *dist, bool by_name)
+{
+    struct py_libraries list;
+    (void)py_dist_libraries(m->env, dist, &list); // empty without a RECORD
+    for (size_t i = 0; i < list.rows.n; i++) {
+        const struct py_record_row *row = &list.rows.items[i];
+        const char *path = path_join(m->arena, dist->site, str_dup(m->arena, row->path));
+        if (is_for_others(m, dist, path)) {
+            continue;
+        }
+        const struct ldso_entry *e = ldso_store_get(m->store, path);
+        bool large = row->has_size && row->size_bytes > LARGE_BYTES;
+        if (needs_family(m, e) || (large && has_gpu_code(m, path)) ||
+            (by_name && !is_bundled(m, path) && names_driver(e))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 typedef VEC(const char *) text_list;
 
 /* Installed packages that use a GPU, and of whose imports no row speaks: they were not looked at.
- */
+ * Names inside libraries are only searched where no package is known, that is where they decide the
+ * verdict: triton alone has 500 MB. */
 static void find_unknown(struct model *m, text_list *ret)
 {
     struct kb_provides rows;
@@ -358,14 +445,12 @@ static void find_unknown(struct model *m, text_list *ret)
     }
     for (size_t i = 0; i < m->env->dists_n; i++) {
         const struct py_dist *dist = &m->env->dists[i];
-        bool skip = dist->shadowed_by || starts_with(dist->name_normal, "nvidia-") ||
-                    is_known_dist(m, dist) || only_provides(&rows, dist);
-        const char *path = skip ? NULL : largest_library(m, dist);
-        if (path && is_for_gpu(m, path)) {
+        if (!dist->shadowed_by && !is_known_dist(m, dist) && !only_provides(&rows, dist) &&
+            uses_gpu(m, dist, m->processes.n == 0)) {
             VEC_PUSH(m->arena, ret,
                      arena_printf(m->arena,
-                                  "%s %s uses a GPU, and what its import loads is not known: it "
-                                  "was not looked at",
+                                  "%s %s uses a GPU, but gpumend does not know what its import "
+                                  "loads: it was not looked at",
                                   dist->name_normal, dist->version ? dist->version : ""));
         }
     }

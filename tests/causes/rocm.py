@@ -8,8 +8,8 @@ import json
 
 from cases import case
 from live import answer, run
-from gpucode import CT2, RX7900XTX, cuda_library, hip_library, with_sections
-from tree import TAG, Tree, elf
+from gpucode import CT2, RTX3060, RX7900XTX, cuda_library, hip_library, with_sections
+from tree import TAG, Tree, compiled, elf
 
 HIP = ["libhiprand.so.1", "libhipblas.so.3", "libamdhip64.so.7"]
 LIBRARY = "/ctranslate2.libs/libctranslate2-01234567.so.4"
@@ -169,6 +169,40 @@ def paddle_of_no_gpu(t):
     large(t, "paddlepaddle", "3.2.0", "paddle/base/libpaddle.so", elf("libpaddle.so"))
 
 
+def small(t, name, path, needed):
+    """A distribution with a library of a few KiB, and a larger one that has nothing to do with GPUs."""
+    folder = path.rsplit("/", 1)[0]
+    paths = [path, folder + "/libother.so"]
+    t.put("%s/%s/__init__.py" % (t.site, path.split("/")[0]), "")
+    t.lib("%s/%s" % (t.site, path), soname=None, needed=needed)
+    t.put("%s/%s" % (t.site, paths[1]), elf("libother.so") + bytes(2 << 20))
+    t.dist(name, "1.0", paths)
+
+
+def small_of_cuda(t):
+    small(t, "pynvvideocodec", "PyNvVideoCodec/_codec.%s.so" % TAG, ["libcuda.so.1"])
+
+
+def module_of_nvidia(t):
+    small(t, "nvidia-dali-cuda120", "nvidia/dali/backend_impl.so", ["libcuda.so.1"])
+
+
+def libraries_of_nvidia(t):
+    """Known by no row, and there for others: nothing imports them."""
+    small(t, "nvidia-cuda-sandbox", "nvidia/sandbox/lib/libsandbox.so", ["libcuda.so.1"])
+
+
+def opens_driver(name, path="taichi/core.%s.so" % TAG, call="dlopen"):
+    """A library that passes a name to dlopen: its constants hold the name."""
+    def put(t):
+        source = "void *%s(const char *, int);\nvoid *go(void);\nvoid *go(void)\n" % call
+        source += '{ return %s("%s", 2); }\n' % (call, name)
+        t.put("%s/taichi/__init__.py" % t.site, "")
+        t.put("%s/%s" % (t.site, path), compiled(source))
+        t.dist("taichi", "1.7.4", [path])
+    return put
+
+
 def said_of(exe, folder, machine, *builders):
     """Status, notes and findings of a check."""
     tree = Tree(folder).python().machine(machine)
@@ -188,6 +222,16 @@ def packages_that_are_not_known(exe, folder, show):
     table = (("tensorflow-rocm", 3, RX7900XTX, tensorflow_rocm),
              ("paddlepaddle-dcu", 3, RX7900XTX, paddle_of_rocm),
              ("tensorflow-rocm", 0, RX7900XTX, tensorflow_rocm, torch_of_rocm),
+             ("pynvvideocodec", 3, RTX3060, small_of_cuda),
+             ("nvidia-dali-cuda120", 3, RTX3060, module_of_nvidia),
+             ("taichi", 3, RTX3060, opens_driver("libcuda.so")),
+             ("taichi", 3, RTX3060, opens_driver("libcuda.so.1")),
+             (None, 0, RTX3060, opens_driver("no libcuda.so")),
+             (None, 0, RTX3060, opens_driver("libcuda.so", call="other")),
+             (None, 0, RTX3060, opens_driver("libcuda.so.1", "taichi.libs/libavutil-1.so.60")),
+             (None, 0, RTX3060, opens_driver("libcuda.so"),
+              lambda t: t.torch_for("cuda", "12.4")),
+             (None, 0, RTX3060, libraries_of_nvidia),
              (None, 0, RX7900XTX, paddle_of_no_gpu), (None, 0, RX7900XTX, torch_of_rocm))
     for i, (name, expected, machine, *builders) in enumerate(table):
         status, notes, words = said_of(exe, folder / str(i), machine, *builders)
@@ -196,7 +240,7 @@ def packages_that_are_not_known(exe, folder, show):
         named = [n for n in notes if "not looked at" in n]
         if status != expected or bool(name) != bool(named) or (name and name not in named[0]):
             yield "%d: status %d, notes %s" % (i, status, notes)
-        yield from ("%d: %s" % (i, w) for w in words if "nvidia" in w)
+        yield from ("%d: %s" % (i, w) for w in words if "nvidia" in w and machine is RX7900XTX)
 
 
 def torch_of_rocm(t):
