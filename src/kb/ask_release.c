@@ -309,6 +309,28 @@ static const char *python_text(struct ask *k, const struct ask_release *r)
                                     : text;
 }
 
+/* Wheels with the tag manylinux1 (glibc 2.5) promise less than their libraries need: torch 2.5.1
+ * needs 2.17. Of other tags that is not known. */
+static bool tag_is_doubtful(const struct kb_release *row)
+{
+    return row->glibc && strcmp(row->glibc, "2.5") == 0;
+}
+
+/* NULL: not known. */
+static const char *glibc_text(struct ask *k, const struct ask_release *r)
+{
+    if (!r->row) {
+        return NULL;
+    }
+    if (r->build && r->build->glibc) {
+        return arena_printf(k->a, "%s, by its libraries; its wheel's tag promises %s",
+                            r->build->glibc, r->row->glibc ? r->row->glibc : "any");
+    }
+    return !r->row->glibc            ? "any"
+           : tag_is_doubtful(r->row) ? NULL
+                                     : arena_printf(k->a, "%s, by its wheel's tag", r->row->glibc);
+}
+
 /* NULL: not known. `b` may be NULL: the release has no build that was read. */
 static const char *property_text(struct ask *k, const struct ask_release *r,
                                  const struct kb_build *b, unsigned asked)
@@ -323,12 +345,7 @@ static const char *property_text(struct ask *k, const struct ask_release *r,
     case ASKED_PTX: return b ? b->ptx_isa : NULL;
     case ASKED_DRIVER: return floor_text(k, cuda);
     case ASKED_PYTHON: return python_text(k, r);
-    /* A tag may promise less than the libraries need: torch 2.5.1 is manylinux1 (2.5) and
-     * needs 2.17. */
-    case ASKED_GLIBC:
-        return !r->row         ? NULL
-               : r->row->glibc ? arena_printf(k->a, "%s, by its wheel's tag", r->row->glibc)
-                               : "any";
+    case ASKED_GLIBC: return glibc_text(k, r);
     default: return NULL;
     }
 }
@@ -525,9 +542,13 @@ static void say_release(struct ask *k, const struct ask_release *r)
     if (r->row) {
         ask_say(k, "%s has wheels for Python %s%s%s.", r->name, ask_joined(k->a, r->row->pythons),
                 r->row->python ? " and declares " : "", r->row->python ? r->row->python : "");
-        ask_say(k, "The wheel of %s is %s%s%s.", r->name,
-                r->row->glibc ? "tagged for glibc " : "for any platform",
-                r->row->glibc ? r->row->glibc : "", r->row->glibc ? " or later" : "");
+        const char *glibc = glibc_text(k, r);
+        ask_say(k,
+                !r->row->glibc && glibc ? "Its wheel is for %s platform."
+                : glibc
+                    ? "It needs glibc %s."
+                    : "Its wheel's tag promises glibc %s; what its libraries need was not read.",
+                glibc ? glibc : r->row->glibc);
     }
     if (cuda) {
         ask_say(k, "%s goes with CUDA %s.", r->name, cuda);
@@ -794,7 +815,7 @@ int form_python_change(struct ask *k, struct gm_err *err)
     return 1;
 }
 
-/* "does torch 2.5.1 run on glibc 2.17": by the tag of its wheel. */
+/* "does torch 2.5.1 run on glibc 2.17": by what its libraries need, or the tag of its wheel. */
 int form_release_glibc(struct ask *k, struct gm_err *err)
 {
     struct ask_releases mine;
@@ -804,7 +825,21 @@ int form_release_glibc(struct ask *k, struct gm_err *err)
         return rc < 0 ? rc : 0;
     }
     const struct ask_release *r = &mine.items.items[0];
+    const char *needs = r->build ? r->build->glibc : NULL;
+    if (needs) {
+        HIT(k, KB_AREA_BUILDS, r->build);
+        ask_say(k, "%s: the libraries of %s need glibc %s.",
+                ask_compare(glibc, needs) >= 0 ? "Yes" : "No", r->name, needs);
+        return 1;
+    }
     bool runs = !r->row->glibc || ask_compare(glibc, r->row->glibc) >= 0;
+    if (runs && tag_is_doubtful(r->row)) {
+        ask_missing(k,
+                    "the wheel of %s is tagged for glibc %s, and what its libraries need was "
+                    "not read",
+                    r->name, r->row->glibc);
+        return 0;
+    }
     HIT(k, KB_AREA_RELEASES, r->row);
     ask_say(k, "%s: the wheel of %s is %s%s%s.", runs ? "Yes" : "No", r->name,
             r->row->glibc ? "tagged for glibc " : "for any platform",

@@ -378,6 +378,7 @@ struct kb_build {
     const char *build;               // "cu126", "rocm7.1"
     const char *cuda, *cudnn, *rocm; // or NULL
     const char *python;              // "3.10-3.14", or NULL
+    const char *glibc;               // that its libraries need, whatever the wheel's tag; or NULL
     struct kb_strs platforms;        // that it exists for, in whatever index; empty: not known
     struct kb_strs index_platforms;  // whose wheel in the package index is this; empty: not known
     enum kb_status status;

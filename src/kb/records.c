@@ -323,6 +323,7 @@ static const struct field build_fields[] = {
     TEXT_OPT(struct kb_build, "cudnn", cudnn),
     TEXT_OPT(struct kb_build, "rocm", rocm),
     TEXT_OPT(struct kb_build, "python", python),
+    TEXT_OPT(struct kb_build, "glibc", glibc),
     TEXTS_OPT(struct kb_build, "index_platforms", index_platforms),
     TEXTS_OPT(struct kb_build, "platforms", platforms),
     WORD(struct kb_build, "status", status, status_words),
