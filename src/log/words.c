@@ -487,9 +487,38 @@ static const struct line *strongest(const struct reading *r, size_t class,
     return best;
 }
 
+/* What stands in texts of every kind, and says nothing about a failure alone. */
+static bool is_stop_word(const char *word)
+{
+    static const char *const stop[] = {
+        "about", "above",   "after",   "again",  "all",    "also",  "always", "and",     "another",
+        "any",   "are",     "because", "been",   "before", "being", "below",  "between", "both",
+        "but",   "can",     "could",   "did",    "does",   "doing", "done",   "each",    "else",
+        "even",  "every",   "for",     "from",   "get",    "gets",  "give",   "gives",   "got",
+        "had",   "has",     "have",    "having", "her",    "here",  "his",    "how",     "into",
+        "its",   "itself",  "just",    "like",   "made",   "make",  "makes",  "may",     "might",
+        "more",  "most",    "much",    "must",   "nor",    "not",   "now",    "off",     "once",
+        "one",   "only",    "other",   "our",    "out",    "over",  "own",    "please",  "same",
+        "see",   "she",     "should",  "since",  "some",   "std",   "still",  "such",    "than",
+        "that",  "the",     "their",   "them",   "then",   "there", "these",  "they",    "this",
+        "those", "through", "too",     "two",    "under",  "until", "upon",   "use",     "used",
+        "uses",  "using",   "very",    "via",    "was",    "way",   "were",   "what",    "when",
+        "where", "which",   "while",   "who",    "why",    "will",  "with",   "within",  "without",
+        "would", "yet",     "you",     "your"};
+    for (size_t i = 0; i < sizeof stop / sizeof *stop; i++) {
+        if (strcmp(stop[i], word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool explains(const struct word *word)
 {
-    return word->idf >= RARE_MIN && !starts_with(word->text, note_mark);
+    enum { LETTERS_MIN = 3 };
+    return word->idf >= RARE_MIN && !starts_with(word->text, note_mark) &&
+           !str_is_digit(word->text[0]) && strlen(word->text) >= LETTERS_MIN &&
+           !is_stop_word(word->text);
 }
 
 /* Those of a line that speak for a class, the strongest first; NULL: none that explains anything.
