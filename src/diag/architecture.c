@@ -84,7 +84,7 @@ static const char *platform(uint16_t machine)
     return machine == EM_AARCH64 ? "arm64" : "amd64";
 }
 
-static void add(struct diag *d, const struct start *s)
+static void start_add(struct diag *d, const struct start *s)
 {
     const char *summary =
         arena_printf(d->a, "%s is built for %s, and %s.", s->path, s->machine, outcome(d, s));
@@ -103,7 +103,7 @@ static void add(struct diag *d, const struct start *s)
     }
 }
 
-static void judge(struct diag *d, const char *path)
+static void path_judge(struct diag *d, const char *path)
 {
     enum { HEAD = 512 }; // more than any magic of binfmt_misc
     struct start s = {.path = path};
@@ -119,7 +119,7 @@ static void judge(struct diag *d, const char *path)
     }
     s.machine = elf_machine_name(d->a, machine);
     s.by_missing = s.by && !s.by->opened && !model_real_path(d->m, s.by->interpreter);
-    add(d, &s);
+    start_add(d, &s);
 }
 
 /* What the kernel executes first: of an image its entry point, and the program of each process. */
@@ -130,13 +130,13 @@ void diag_rule_architecture(struct diag *d)
         return;
     }
     if (m->entry_first) {
-        judge(d, m->entry_first);
+        path_judge(d, m->entry_first);
     }
     for (size_t i = 0; i < m->processes.n; i++) {
         const struct ldso_process *p = m->processes.items[i]->ldso;
         if (p && p->main &&
             (p->main->file->image.interp || !m->target_file)) { // a library has none
-            judge(d, p->main->path);
+            path_judge(d, p->main->path);
         }
     }
 }

@@ -33,7 +33,7 @@ static const struct host_gpu *usable(const struct diag *d, enum host_vendor vend
     return NULL;
 }
 
-static bool is_absent(const struct host *h, enum host_vendor vendor)
+static bool vendor_is_absent(const struct host *h, enum host_vendor vendor)
 {
     for (size_t i = 0; i < h->gpus.n; i++) {
         if (h->gpus.items[i].vendor == vendor) {
@@ -43,10 +43,11 @@ static bool is_absent(const struct host *h, enum host_vendor vendor)
     return h->pci.state == HOST_YES;
 }
 
-static struct machine machine_of(const struct diag *d)
+static struct machine driver_machine(const struct diag *d)
 {
     return (struct machine){usable(d, HOST_NVIDIA), usable(d, HOST_AMD), usable(d, HOST_INTEL),
-                            is_absent(d->m->host, HOST_NVIDIA), is_absent(d->m->host, HOST_AMD)};
+                            vendor_is_absent(d->m->host, HOST_NVIDIA),
+                            vendor_is_absent(d->m->host, HOST_AMD)};
 }
 
 bool diag_is_for_absent_gpu(struct diag *d, const struct diag_failure *x)
@@ -55,13 +56,13 @@ bool diag_is_for_absent_gpu(struct diag *d, const struct diag_failure *x)
     if (!at || at->phase != MODEL_USE || !d->m->host) {
         return false;
     }
-    struct machine here = machine_of(d);
+    struct machine here = driver_machine(d);
     enum model_build build = model_build_of(at->caller);
     return (build == MODEL_BUILD_CUDA && here.no_nvidia && here.amd) ||
            (build == MODEL_BUILD_HIP && here.no_amd && here.nvidia);
 }
 
-static struct py_dist *installed(struct diag *d, const char *name)
+static struct py_dist *built_dist(struct diag *d, const char *name)
 {
     return d->m->env ? py_env_by_dist(d->m->env, name) : NULL;
 }
@@ -151,7 +152,7 @@ static const char *or_none(const char *text)
 
 static void rule_torch(struct diag *d, const struct machine *x)
 {
-    const struct py_dist *dist = installed(d, "torch");
+    const struct py_dist *dist = built_dist(d, "torch");
     const struct model_torch *t = dist ? model_torch(d->m) : NULL;
     const struct host_gpu *any = x->nvidia ? x->nvidia : x->amd ? x->amd : x->intel;
     const struct host_gpu *but_nvidia = x->amd ? x->amd : x->intel;
@@ -166,7 +167,7 @@ static void rule_torch(struct diag *d, const struct machine *x)
         f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, any, "CUDA");
     } else if (t->hip && x->no_amd && (x->nvidia || x->intel)) {
         f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, any, "ROCm");
-    } else if (t->xpu && is_absent(d->m->host, HOST_INTEL) && any) {
+    } else if (t->xpu && vendor_is_absent(d->m->host, HOST_INTEL) && any) {
         f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, any, "Intel GPUs");
     }
     if (f) {
@@ -196,10 +197,10 @@ static const char *package_of(const struct ldso_object *o)
     return NULL;
 }
 
-static void rule_object(struct diag *d, const struct ldso_object *o, const struct machine *x)
+static void build_judge(struct diag *d, const struct ldso_object *o, const struct machine *x)
 {
     const char *package = package_of(o);
-    const struct py_dist *dist = package ? installed(d, package) : NULL;
+    const struct py_dist *dist = package ? built_dist(d, package) : NULL;
     const struct gpu_code *code = dist ? model_gpu_code(d->m, o, GPU_READ_SECTIONS) : NULL;
     bool cuda = code && code->cuda.n_containers > 0, hip = code && code->n_targets > 0;
     const struct host_gpu *g = cuda && !hip && x->no_nvidia ? x->amd
@@ -219,7 +220,7 @@ static void rule_objects(struct diag *d, const struct machine *x)
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         for (size_t k = 0; p->ldso && k < p->ldso->objects.n; k++) {
-            rule_object(d, p->ldso->objects.items[k], x);
+            build_judge(d, p->ldso->objects.items[k], x);
         }
     }
 }
@@ -249,7 +250,7 @@ static const struct {
 static bool has_any(struct diag *d, const char *const *names, size_t n)
 {
     for (size_t i = 0; i < n && names[i]; i++) {
-        if (installed(d, names[i])) {
+        if (built_dist(d, names[i])) {
             return true;
         }
     }
@@ -267,7 +268,7 @@ static const char *words_for(struct diag *d, const char *gpu)
 static void rule_pairs(struct diag *d, const struct machine *x)
 {
     for (size_t i = 0; x->nvidia && i < sizeof pairs / sizeof *pairs; i++) {
-        const struct py_dist *dist = installed(d, pairs[i].cpu);
+        const struct py_dist *dist = built_dist(d, pairs[i].cpu);
         if (!dist || has_any(d, pairs[i].with, 4) ||
             (!pairs[i].beside && diag_required_by(d, pairs[i].cpu))) {
             continue;
@@ -309,7 +310,8 @@ static void repair_ort(struct diag *d, struct diag_finding *f, const struct py_d
 
 static void rule_ort(struct diag *d, const struct machine *x)
 {
-    const struct py_dist *cpu = installed(d, "onnxruntime"), *gpu = installed(d, "onnxruntime-gpu");
+    const struct py_dist *cpu = built_dist(d, "onnxruntime"),
+                         *gpu = built_dist(d, "onnxruntime-gpu");
     const char *module = cpu && gpu ? ort_module(d) : NULL;
     if (!module || !x->nvidia || strcmp(cpu->site, gpu->site) != 0) {
         return;
@@ -343,7 +345,7 @@ void diag_rule_builds(struct diag *d)
     if (!d->m->host || !d->m->env) {
         return;
     }
-    struct machine x = machine_of(d);
+    struct machine x = driver_machine(d);
     if (x.nvidia || x.amd || x.intel) {
         rule_torch(d, &x);
         rule_objects(d, &x);

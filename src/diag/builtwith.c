@@ -18,7 +18,7 @@ static bool imports(const struct model_process *p, const char *package)
     return false;
 }
 
-static struct py_dist *installed(struct diag *d, const char *name)
+static struct py_dist *named_dist(struct diag *d, const char *name)
 {
     return d->m->env ? py_env_by_dist(d->m->env, name) : NULL;
 }
@@ -62,7 +62,7 @@ static const struct ldso_object *cudnn_of(const struct model_process *p)
     return NULL;
 }
 
-static void rule_cudnn(struct diag *d, const struct model_process *p)
+static void built_with_cudnn(struct diag *d, const struct model_process *p)
 {
     struct cudnn_pin pin;
     uint64_t major = 0, minor = 0, run_major = 0, run_minor = 0;
@@ -164,7 +164,7 @@ static void add_numpy(struct diag *d, const struct model_process *p, const struc
 
 static void rule_numpy(struct diag *d, const struct model_process *p)
 {
-    const struct py_dist *numpy = installed(d, "numpy");
+    const struct py_dist *numpy = named_dist(d, "numpy");
     uint64_t major = 0, minor = 0;
     if (!numpy || !numpy->version || !two_numbers(numpy->version, &major, &minor)) {
         return;
@@ -183,7 +183,7 @@ void diag_rule_built_with(struct diag *d)
     for (size_t i = 0; d->m->env && i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         if (p->ldso) {
-            rule_cudnn(d, p);
+            built_with_cudnn(d, p);
             rule_numpy(d, p);
         }
     }
@@ -225,7 +225,7 @@ bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag
 {
     const char *owner = model_owner(d->m, x->defect->object->path);
     const struct py_dist *dist =
-        owner ? installed(d, arena_strndup(d->a, owner, strcspn(owner, " "))) : NULL;
+        owner ? named_dist(d, arena_strndup(d->a, owner, strcspn(owner, " "))) : NULL;
     const char *version = x->defect->version;
     int wanted = version && starts_with(version, "GLIBC_") ? diag_glibc_minor(version + 6) : -1;
     int have = x->process->ldso->glibc_minor;

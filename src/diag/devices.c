@@ -28,7 +28,7 @@ static const struct asked asked_for[] = {
     {HOST_INTEL, "libsycl.so*"},
 };
 
-static bool is_asked(enum host_vendor vendor, const char *name)
+static bool gpu_is_asked(enum host_vendor vendor, const char *name)
 {
     for (size_t i = 0; i < sizeof asked_for / sizeof *asked_for; i++) {
         if (asked_for[i].vendor == vendor && str_glob(asked_for[i].name, path_base(name))) {
@@ -45,7 +45,7 @@ static const char *wanted_by_attempt(const struct model_process *p, enum host_ve
         const struct model_attempt *at = &p->attempts.items[i];
         bool counts = at->required || at->source == MODEL_FROM_MAPS;
         for (size_t k = 0; k < at->n_names && counts; k++) {
-            if (is_asked(vendor, at->names[k])) {
+            if (gpu_is_asked(vendor, at->names[k])) {
                 return at->package ? at->package : path_base(at->caller->path);
             }
         }
@@ -57,7 +57,7 @@ static const char *wanted_by_request(const struct model_process *p, enum host_ve
 {
     for (size_t i = 0; p->ldso && i < p->ldso->requests.n; i++) {
         const struct ldso_request *r = p->ldso->requests.items[i];
-        if (r->kind == LDSO_NEEDED && is_asked(vendor, r->name)) {
+        if (r->kind == LDSO_NEEDED && gpu_is_asked(vendor, r->name)) {
             return r->caller ? path_base(r->caller->path) : r->name;
         }
     }
@@ -149,8 +149,8 @@ static const struct problem_row *row_of(const struct host_problem *p)
     return NULL;
 }
 
-static enum diag_cause cause_of(const struct host *h, const struct host_gpu *g,
-                                const struct problem_row *row)
+static enum diag_cause gpu_cause(const struct host *h, const struct host_gpu *g,
+                                 const struct problem_row *row)
 {
     return strcmp(g->kind, "wsl") == 0             ? row->wsl
            : h->container.inside.state == HOST_YES ? row->inside
@@ -183,8 +183,8 @@ static bool another_counts(const struct host *h, const struct host_gpu *g)
 }
 
 /* The severity of a problem of a GPU; false: it is not worth a word. */
-static bool severity_of(struct diag *d, const struct host_gpu *g, const struct host_problem *p,
-                        enum diag_cause cause, enum diag_severity *ret)
+static bool gpu_severity(struct diag *d, const struct host_gpu *g, const struct host_problem *p,
+                         enum diag_cause cause, enum diag_severity *ret)
 {
     const char *who = NULL;
     bool wanted = diag_wants(d, g->vendor, &who);
@@ -388,19 +388,19 @@ static bool finds_libcuda_of_wsl(struct diag *d)
     return n > 0;
 }
 
-static struct diag_finding *add_problem(struct diag *d, const struct host_gpu *g,
-                                        const struct host_problem *p)
+static struct diag_finding *gpu_problem_add(struct diag *d, const struct host_gpu *g,
+                                            const struct host_problem *p)
 {
     const struct problem_row *row = row_of(p);
     enum diag_severity severity;
     if (!row) {
         return NULL; // a remark, or not known
     }
-    enum diag_cause cause = cause_of(d->m->host, g, row);
+    enum diag_cause cause = gpu_cause(d->m->host, g, row);
     if (cause == DIAG_WSL_SHADOWED && finds_libcuda_of_wsl(d)) {
         return NULL;
     }
-    if (!severity_of(d, g, p, cause, &severity)) {
+    if (!gpu_severity(d, g, p, cause, &severity)) {
         return NULL;
     }
     const char *culprit = row->culprit ? row->culprit : p->culprit ? p->culprit : g->name;
@@ -434,14 +434,14 @@ static void judge_gpu(struct diag *d, const struct host_gpu *g)
             diag_evidence(d, root, "also: %s%s%s", p->text, p->step ? "; then: " : "",
                           p->step ? p->step : "");
         } else if (p->state == HOST_NO || (p->state == HOST_YES && !root)) {
-            struct diag_finding *f = add_problem(d, g, p);
+            struct diag_finding *f = gpu_problem_add(d, g, p);
             root = p->state == HOST_NO ? f : root;
         }
     }
 }
 
 /* What cannot be told is a note where somebody asks. */
-static void note_unknown(struct diag *d, const struct host_gpu *g)
+static void gpu_note_unknown(struct diag *d, const struct host_gpu *g)
 {
     const char *who;
     if (g->usable == HOST_UNKNOWN && host_gpu_counts(g) && diag_wants(d, g->vendor, &who)) {
@@ -470,6 +470,6 @@ void diag_rule_devices(struct diag *d)
     note_unseen(d);
     for (size_t i = 0; h && i < h->gpus.n; i++) {
         judge_gpu(d, &h->gpus.items[i]);
-        note_unknown(d, &h->gpus.items[i]);
+        gpu_note_unknown(d, &h->gpus.items[i]);
     }
 }

@@ -23,7 +23,7 @@ struct runtime {
     const struct model_process *process;
 };
 
-static bool major_of(const char *version, uint64_t *ret)
+static bool driver_major(const char *version, uint64_t *ret)
 {
     struct str rest = str_of(version);
     return str_u64(str_cut(&rest, '.'), ret);
@@ -39,7 +39,7 @@ static bool runtime_of(struct diag *d, const struct model_process *p, const stru
             *ret = (struct runtime){.version = version,
                                     .process = p,
                                     .from = arena_printf(d->a, "%s is loaded", o->path)};
-            return major_of(version, &ret->major);
+            return driver_major(version, &ret->major);
         }
     }
     return false;
@@ -171,7 +171,8 @@ static const struct kb_build *older_build(struct diag *d, const char *version, c
     for (size_t i = 0; i < builds.n; i++) {
         const struct kb_build *row = &builds.rows[i];
         struct runtime x = {.version = row->cuda};
-        if (strcmp(row->package, "torch") != 0 || !row->cuda || !major_of(row->cuda, &x.major) ||
+        if (strcmp(row->package, "torch") != 0 || !row->cuda ||
+            !driver_major(row->cuda, &x.major) ||
             !model_version_fits(d->a, row->versions, version)) {
             continue;
         }
@@ -285,7 +286,7 @@ static bool imports_torch(const struct model_process *p)
 static void judge_torch(struct diag *d, const struct model_process *p, const char *cuda)
 {
     struct runtime x = {.version = cuda, .process = p};
-    if (cuda && imports_torch(p) && major_of(cuda, &x.major)) {
+    if (cuda && imports_torch(p) && driver_major(cuda, &x.major)) {
         x.from = arena_printf(d->a, "torch was built for CUDA %s (torch/version.py)", cuda);
         judge_runtime(d, &x);
     }
@@ -331,7 +332,7 @@ static void rule_compat(struct diag *d, const struct model_process *p)
 
 /* ------------------------------------------------------------------ libcuda is not found */
 
-static bool failed(const struct model_process *p, const char *name)
+static bool library_failed(const struct model_process *p, const char *name)
 {
     for (size_t i = 0; p->ldso && i < p->ldso->requests.n; i++) {
         const struct ldso_request *r = p->ldso->requests.items[i];
@@ -369,7 +370,7 @@ static void rule_not_on_path(struct diag *d, const struct model_process *p)
 {
     const struct host *h = d->m->host;
     const struct host_library *lib = d->m->host_elsewhere ? NULL : driver_library(h);
-    if (!lib || !may_be_used(h) || libcuda_of(p) || !failed(p, "libcuda.so.1")) {
+    if (!lib || !may_be_used(h) || libcuda_of(p) || !library_failed(p, "libcuda.so.1")) {
         return;
     }
     const char *dir = path_dir(d->a, lib->path);
@@ -404,7 +405,7 @@ static void rule_not_on_path(struct diag *d, const struct model_process *p)
 /* ------------------------------------------------------------------ the rule */
 
 /* A GPU of NVIDIA on the bus or in WSL; a Jetson's driver has versions of its own. */
-static bool has_gpu(const struct host *h)
+static bool driver_has_gpu(const struct host *h)
 {
     for (size_t i = 0; i < h->gpus.n; i++) {
         if (h->gpus.items[i].vendor == HOST_NVIDIA && strcmp(h->gpus.items[i].kind, "tegra") != 0) {
@@ -416,7 +417,7 @@ static bool has_gpu(const struct host *h)
 
 void diag_rule_drivers(struct diag *d)
 {
-    if (!d->m->host || !has_gpu(d->m->host)) {
+    if (!d->m->host || !driver_has_gpu(d->m->host)) {
         return;
     }
     const char *torch_cuda = d->m->processes.n ? model_torch(d->m)->cuda : NULL;

@@ -26,7 +26,7 @@ static const struct {
 };
 
 /* Whether the problem is asked about; *ret_image: for an image that would use the GPU. */
-static bool is_asked(struct diag *d, bool *ret_image)
+static bool engines_are_asked(struct diag *d, bool *ret_image)
 {
     const char *who = NULL;
     *ret_image = d->m->host_elsewhere && ((diag_wants(d, HOST_NVIDIA, &who) && who) ||
@@ -34,21 +34,21 @@ static bool is_asked(struct diag *d, bool *ret_image)
     return *ret_image || (!d->m->host_elsewhere && d->m->processes.n == 0);
 }
 
-static enum diag_severity severity_of(const struct host_problem *p, bool image)
+static enum diag_severity engine_severity(const struct host_problem *p, bool image)
 {
     bool likely = image && strcmp(p->id, "toolkit-missing") == 0;
     return p->state == HOST_NO || likely ? DIAG_WARNING : DIAG_NOTE;
 }
 
-static void add_problem(struct diag *d, const struct host_problem *p, enum diag_cause cause,
-                        bool image)
+static void engine_problem_add(struct diag *d, const struct host_problem *p, enum diag_cause cause,
+                               bool image)
 {
     const char *text = p->text;
     char *summary = arena_printf(d->a, "%s.", text);
     summary[0] = (char)(text[0] >= 'a' && text[0] <= 'z' ? text[0] - 'a' + 'A' : text[0]);
     struct diag_finding *f = diag_add(d, cause, text, p->culprit, summary);
     f->stage = DIAG_STAGE_MACHINE;
-    f->severity = severity_of(p, image);
+    f->severity = engine_severity(p, image);
     if (p->state == HOST_UNKNOWN) {
         diag_evidence(d, f, "whether it matters here cannot be told from files alone");
     }
@@ -64,11 +64,12 @@ void diag_rule_engines(struct diag *d)
 {
     const struct host *h = d->m->host;
     bool image;
-    for (size_t i = 0; h && h->problems.n && is_asked(d, &image) && i < h->problems.n; i++) {
+    for (size_t i = 0; h && h->problems.n && engines_are_asked(d, &image) && i < h->problems.n;
+         i++) {
         const struct host_problem *p = &h->problems.items[i];
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
             if (strcmp(rows[k].id, p->id) == 0) {
-                add_problem(d, p, rows[k].cause, image);
+                engine_problem_add(d, p, rows[k].cause, image);
             }
         }
     }

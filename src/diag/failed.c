@@ -1,7 +1,7 @@
 /* Each failure by the rule for its kind. */
 #include "diag/internal.h"
 
-static void judge(struct diag *d, const struct diag_failure *x)
+static void failure_judge(struct diag *d, const struct diag_failure *x)
 {
     static bool (*const rules[])(struct diag *, const struct diag_failure *) = {
         diag_rule_order, diag_rule_bad_file, diag_rule_defect, diag_rule_not_found};
@@ -19,11 +19,11 @@ void diag_rule_failures(struct diag *d)
         struct diag_failure *list = NULL;
         size_t n = diag_failures(d, p, &list);
         for (size_t k = 0; k < n; k++) {
-            judge(d, &list[k]);
+            failure_judge(d, &list[k]);
         }
         n = diag_wishes(d, p, &list);
         for (size_t k = 0; k < n; k++) {
-            judge(d, &list[k]);
+            failure_judge(d, &list[k]);
         }
     }
     for (size_t i = 0; i < d->pending.n; i++) {

@@ -56,9 +56,9 @@ static void repair_mixed(struct diag *d, struct diag_finding *f, const struct mo
         "Keep one complete cuDNN release where the loader searches, and remove the others.");
 }
 
-static void add_finding(struct diag *d, const struct model_process *p, const diag_cudnn_list *list,
-                        const struct diag_cudnn_member *odd, enum diag_cause cause,
-                        const char *summary)
+static void family_finding(struct diag *d, const struct model_process *p,
+                           const diag_cudnn_list *list, const struct diag_cudnn_member *odd,
+                           enum diag_cause cause, const char *summary)
 {
     const char *path = odd->object->path;
     struct diag_finding *f = diag_add(d, cause, path, path_base(path), summary);
@@ -72,27 +72,27 @@ static void add_finding(struct diag *d, const struct model_process *p, const dia
     }
 }
 
-static void rule_cudnn(struct diag *d, const struct model_process *p)
+static void family_cudnn(struct diag *d, const struct model_process *p)
 {
     diag_cudnn_list list = diag_cudnn_members(d, p->ldso);
     const char *common = diag_cudnn_version(&list);
     const struct diag_cudnn_member *first = NULL, *odd = NULL;
     if (diag_cudnn_twice(&list, &first, &odd)) {
-        add_finding(d, p, &list, odd, DIAG_FULL_VERSION_SHADOW,
-                    arena_printf(d->a,
-                                 "%s (cuDNN %s) is loaded although %s (%s) is already "
-                                 "loaded: cuDNN requests the name with the full version "
-                                 "first.",
-                                 odd->object->path, version_text(odd), first->object->path,
-                                 version_text(first)));
+        family_finding(d, p, &list, odd, DIAG_FULL_VERSION_SHADOW,
+                       arena_printf(d->a,
+                                    "%s (cuDNN %s) is loaded although %s (%s) is already "
+                                    "loaded: cuDNN requests the name with the full version "
+                                    "first.",
+                                    odd->object->path, version_text(odd), first->object->path,
+                                    version_text(first)));
     } else if ((odd = diag_cudnn_odd(&list, common, true)) != NULL) {
-        add_finding(d, p, &list, odd, DIAG_CUDNN_MIXED_VERSIONS,
-                    arena_printf(d->a, "%s is cuDNN %s, the other sub-libraries are %s.",
-                                 odd->object->path, odd->version, common));
+        family_finding(d, p, &list, odd, DIAG_CUDNN_MIXED_VERSIONS,
+                       arena_printf(d->a, "%s is cuDNN %s, the other sub-libraries are %s.",
+                                    odd->object->path, odd->version, common));
     } else if ((odd = diag_cudnn_odd(&list, common, false)) != NULL) {
-        add_finding(d, p, &list, odd, DIAG_CUDNN_OLDER_SHIM,
-                    arena_printf(d->a, "%s is of cuDNN %s, but its sub-libraries are of %s.",
-                                 path_base(odd->object->path), odd->version, common));
+        family_finding(d, p, &list, odd, DIAG_CUDNN_OLDER_SHIM,
+                       arena_printf(d->a, "%s is of cuDNN %s, but its sub-libraries are of %s.",
+                                    path_base(odd->object->path), odd->version, common));
     }
 }
 
@@ -148,7 +148,7 @@ void diag_rule_families(struct diag *d)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         if (d->m->processes.items[i]->ldso) {
-            rule_cudnn(d, d->m->processes.items[i]);
+            family_cudnn(d, d->m->processes.items[i]);
         }
     }
 }

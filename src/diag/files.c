@@ -97,8 +97,8 @@ static void add_foreign(struct diag *d, const struct diag_failure *x, const char
                 "Use builds for one processor: the program and all libraries that it loads.");
 }
 
-static void add_finding(struct diag *d, const struct diag_failure *x, const char *path,
-                        const struct refusal *why, const char *detail)
+static void file_finding(struct diag *d, const struct diag_failure *x, const char *path,
+                         const struct refusal *why, const char *detail)
 {
     if (is_foreign_program(d, x, path, why)) {
         add_foreign(d, x, path, detail);
@@ -175,7 +175,7 @@ bool diag_bad_copy(struct diag *d, const struct diag_failure *x, const struct mo
     if (!why || (why->cause == DIAG_LIBRARY_WRONG_ARCHITECTURE && !is_own)) {
         return false; // a system may have libraries of several architectures
     }
-    add_finding(d, x, copy->path, why, detail);
+    file_finding(d, x, copy->path, why, detail);
     return true;
 }
 
@@ -188,9 +188,9 @@ bool diag_denied_copy(struct diag *d, const struct diag_failure *x)
     }
     static const struct refusal why = {LDSO_DENIED, DIAG_LIBRARY_UNREADABLE,
                                        "cannot be read by this user"};
-    add_finding(d, x, path, &why,
-                owner ? arena_printf(d->a, " (%s records it)", owner)
-                      : ": gpumend cannot tell whether it exists");
+    file_finding(d, x, path, &why,
+                 owner ? arena_printf(d->a, " (%s records it)", owner)
+                       : ": gpumend cannot tell whether it exists");
     return true;
 }
 
@@ -203,7 +203,7 @@ bool diag_rule_bad_file(struct diag *d, const struct diag_failure *x)
             continue;
         }
         const char *path = path_normal(d->a, model_absolute(d->m, s->path));
-        add_finding(d, x, path, why, detail_of(d, s, why));
+        file_finding(d, x, path, why, detail_of(d, s, why));
         return true;
     }
     return false;

@@ -95,7 +95,8 @@ static bool is_rocblas(const struct ldso_object *o)
     return str_glob("librocblas.so*", path_base(o->path));
 }
 
-static enum gpu_serves serves(struct diag *d, const struct ldso_object *o, const char *gfx)
+static enum gpu_serves library_serves_gfx(struct diag *d, const struct ldso_object *o,
+                                          const char *gfx)
 {
     return is_rocblas(o) ? data_serves(d, o, gfx) : code_serves(d, o, gfx);
 }
@@ -131,7 +132,7 @@ static const char *override_for(struct diag *d, const struct ldso_object *o, con
         bool fits = r->kind == KB_ROCM_OVERRIDE && r->verdict == KB_VERDICT_SAME_ISA && r->gfx.n &&
                     strcmp(r->gfx.items[0], own) == 0;
         const char *gfx = fits ? gfx_of(d, r->override) : NULL;
-        if (gfx && serves(d, o, gfx) == GPU_SERVES_NATIVE) {
+        if (gfx && library_serves_gfx(d, o, gfx) == GPU_SERVES_NATIVE) {
             return r->override;
         }
     }
@@ -151,7 +152,7 @@ static void add_repairs(struct diag *d, struct diag_finding *f, const struct fau
     const struct ldso_object *o = fault->object;
     const struct taken *taken = &fault->taken;
     const char *own = fault->gpu->gfx.state == HOST_YES ? fault->gpu->gfx.value : NULL;
-    if (own && taken->value && serves(d, o, own) == GPU_SERVES_NATIVE) {
+    if (own && taken->value && library_serves_gfx(d, o, own) == GPU_SERVES_NATIVE) {
         diag_repair(d, f, DIAG_REPAIR_ENV, "unset HSA_OVERRIDE_GFX_VERSION",
                     "Unset the override: there is code for %s itself.", own);
         return;
@@ -218,7 +219,7 @@ static const char *package_of(const struct ldso_object *o, bool *ret_known)
     return NULL;
 }
 
-static void rule_object(struct diag *d, const struct model_process *p, const struct ldso_object *o)
+static void gfx_judge(struct diag *d, const struct model_process *p, const struct ldso_object *o)
 {
     bool known = false;
     const char *package = package_of(o, &known);
@@ -226,17 +227,17 @@ static void rule_object(struct diag *d, const struct model_process *p, const str
     size_t served = 0;
     while (known && (g = diag_next_gpu(d, HOST_AMD, g)) != NULL) {
         struct taken taken = taken_for(d, g);
-        served += taken.gfx && serves(d, o, taken.gfx) == GPU_SERVES_NATIVE;
+        served += taken.gfx && library_serves_gfx(d, o, taken.gfx) == GPU_SERVES_NATIVE;
     }
     while (known && (g = diag_next_gpu(d, HOST_AMD, g)) != NULL) {
         const struct fault fault = {o, package, g, taken_for(d, g)};
-        if (fault.taken.gfx && serves(d, o, fault.taken.gfx) == GPU_SERVES_NONE) {
+        if (fault.taken.gfx && library_serves_gfx(d, o, fault.taken.gfx) == GPU_SERVES_NONE) {
             add_fault(d, p, &fault, served > 0);
         }
     }
 }
 
-static bool hidden(const struct diag *d)
+static bool gpus_are_hidden(const struct diag *d)
 {
     static const char *const names[] = {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                         "CUDA_VISIBLE_DEVICES"};
@@ -250,13 +251,13 @@ static bool hidden(const struct diag *d)
 
 void diag_rule_gfx(struct diag *d)
 {
-    if (!diag_next_gpu(d, HOST_AMD, NULL) || hidden(d)) {
+    if (!diag_next_gpu(d, HOST_AMD, NULL) || gpus_are_hidden(d)) {
         return;
     }
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         for (size_t k = 0; p->ldso && k < p->ldso->objects.n; k++) {
-            rule_object(d, p, p->ldso->objects.items[k]);
+            gfx_judge(d, p, p->ldso->objects.items[k]);
         }
     }
 }

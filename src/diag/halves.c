@@ -39,7 +39,7 @@ void diag_rule_journal(struct diag *d)
 
 /* ------------------------------------------------------------------ what RECORD lists */
 
-static bool is_absent(struct diag *d, const char *path)
+static bool file_is_absent(struct diag *d, const char *path)
 {
     struct stat st;
     int rc = root_lstat(d->m->root, path, &st);
@@ -61,7 +61,7 @@ static void name_absent(struct diag *d, struct diag_finding *f, const struct py_
     (void)py_dist_libraries(d->m->env, dist, &list); // empty without a RECORD
     for (size_t i = 0; i < list.rows.n; i++) {
         const char *path = path_of(d, dist, list.rows.items[i].path);
-        bool counts = is_absent(d, path) && strcmp(path, first) != 0;
+        bool counts = file_is_absent(d, path) && strcmp(path, first) != 0;
         absent += counts;
         if (counts && absent <= NAMED_MAX) {
             diag_evidence(d, f, "it also lists %s, which is missing too", path);
@@ -92,7 +92,7 @@ bool diag_incomplete(struct diag *d, const struct diag_failure *x)
 {
     struct py_env *env = d->m->env;
     const struct py_dist *dist =
-        env && *x->name == '/' && is_absent(d, x->name) ? py_owner(env, x->name).dist : NULL;
+        env && *x->name == '/' && file_is_absent(d, x->name) ? py_owner(env, x->name).dist : NULL;
     if (!dist) {
         return false;
     }
@@ -145,7 +145,7 @@ static const struct changed *changed_libraries(struct diag *d, const struct py_d
         const char *path = path_of(d, dist, row->path);
         struct stat st;
         int rc = root_stat(d->m->root, path, &st);
-        bool dangles = rc == -ENOENT && !is_absent(d, path);
+        bool dangles = rc == -ENOENT && !file_is_absent(d, path);
         bool differs = rc == 0 && row->has_size && row->size_bytes != (uint64_t)st.st_size;
         if (dangles || differs) {
             VEC_PUSH(d->a, &known->paths, path);
@@ -266,7 +266,7 @@ static void rule_metadata(struct diag *d, const struct py_dist *dist)
 
 /* ------------------------------------------------------------------ files without a package */
 
-static bool is_installed(const struct diag *d, const char *module)
+static bool module_is_installed(const struct diag *d, const char *module)
 {
     for (size_t i = 0; i < d->m->imports.n; i++) {
         const struct kb_import *row = &d->m->imports.rows[i];
@@ -297,7 +297,7 @@ static const char *ownerless(struct diag *d, const struct kb_import *row)
 /* An installer removes and writes the metadata apart from the files. */
 static void rule_ownerless(struct diag *d, const struct kb_import *row)
 {
-    const char *file = is_installed(d, row->module) ? NULL : ownerless(d, row);
+    const char *file = module_is_installed(d, row->module) ? NULL : ownerless(d, row);
     if (!file || diag_find(d, DIAG_PACKAGE_INCOMPLETE, row->package)) {
         return;
     }

@@ -39,7 +39,7 @@ bool diag_is_driver_part(const char *name)
 /* ------------------------------------------------------------------ what is asked for */
 
 /* One that its own problems leave: what keeps all of the GPU away is said of it. */
-static bool has_gpu(const struct host *h)
+static bool host_has_gpu(const struct host *h)
 {
     for (size_t i = 0; i < h->gpus.n; i++) {
         const struct host_gpu *g = &h->gpus.items[i];
@@ -231,8 +231,9 @@ static void say_request(struct diag *d, struct diag_finding *f)
 
 /* ------------------------------------------------------------------ the parts */
 
-static struct diag_finding *add(struct diag *d, enum diag_cause cause, const struct part *x,
-                                const struct asker *who, const char *summary)
+static struct diag_finding *injected_finding(struct diag *d, enum diag_cause cause,
+                                             const struct part *x, const struct asker *who,
+                                             const char *summary)
 {
     struct diag_finding *f = diag_add(d, cause, "driver parts", x->soname, summary);
     f->stage = DIAG_STAGE_MACHINE;
@@ -250,14 +251,14 @@ static void in_container(struct diag *d, const struct part *x, const struct aske
     bool by_cdi = devices && strcmp(devices, "void") == 0;
     bool by_toolkit = !by_cdi && strcmp(h->container.inside.value, "podman") != 0;
     bool masked = by_toolkit && h->environment.state == HOST_YES && !is_requested(d, x->capability);
-    struct diag_finding *f =
-        add(d, DIAG_CONTAINER_NO_LIBRARIES, x, who,
-            masked ? arena_printf(d->a,
-                                  "The container was not given %s: the capability %s was not "
-                                  "asked for.",
-                                  x->soname, x->capability)
-                   : arena_printf(d->a, "The container was not given %s of the host's driver.",
-                                  x->soname));
+    struct diag_finding *f = injected_finding(
+        d, DIAG_CONTAINER_NO_LIBRARIES, x, who,
+        masked ? arena_printf(d->a,
+                              "The container was not given %s: the capability %s was not "
+                              "asked for.",
+                              x->soname, x->capability)
+               : arena_printf(d->a, "The container was not given %s of the host's driver.",
+                              x->soname));
     diag_evidence(d, f, "this is a container (%s)", h->container.inside.value);
     if (masked) {
         say_request(d, f);
@@ -271,9 +272,9 @@ static void in_container(struct diag *d, const struct part *x, const struct aske
 static void on_machine(struct diag *d, const struct part *x, const struct asker *who)
 {
     const char *version = d->m->host->nvidia.module.value;
-    struct diag_finding *f =
-        add(d, DIAG_DRIVER_LIBRARIES_MISSING, x, who,
-            arena_printf(d->a, "%s of the NVIDIA driver is not installed.", x->soname));
+    struct diag_finding *f = injected_finding(
+        d, DIAG_DRIVER_LIBRARIES_MISSING, x, who,
+        arena_printf(d->a, "%s of the NVIDIA driver is not installed.", x->soname));
     diag_repair(
         d, f, DIAG_REPAIR_TEXT, NULL,
         "Install this part of the driver in version %s (Debian and Ubuntu have a package for "
@@ -287,12 +288,12 @@ static void in_image(struct diag *d, const struct part *x, const struct asker *w
     if (is_requested(d, x->capability) || lies_somewhere(d, x->soname)) {
         return;
     }
-    struct diag_finding *f =
-        add(d, DIAG_CONTAINER_NO_LIBRARIES, x, who,
-            arena_printf(d->a,
-                         "A container of this image is not given %s: the capability %s is not "
-                         "asked for.",
-                         x->soname, x->capability));
+    struct diag_finding *f = injected_finding(
+        d, DIAG_CONTAINER_NO_LIBRARIES, x, who,
+        arena_printf(d->a,
+                     "A container of this image is not given %s: the capability %s is not "
+                     "asked for.",
+                     x->soname, x->capability));
     f->severity = DIAG_WARNING;
     say_request(d, f);
 }
@@ -407,7 +408,7 @@ void diag_rule_injected(struct diag *d)
     if (d->m->host_elsewhere) {
         two_releases(d);
     }
-    if (!d->m->host || !has_gpu(d->m->host)) {
+    if (!d->m->host || !host_has_gpu(d->m->host)) {
         return;
     }
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

@@ -290,8 +290,8 @@ static int major_by_name(const struct wanted *w, const char *name)
     return major;
 }
 
-static bool want(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
-                 struct wanted *w)
+static bool wanted_add(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
+                       struct wanted *w)
 {
     struct gm_err err;
     *w = (struct wanted){.d = d,
@@ -528,7 +528,7 @@ static const char *site_of(const struct diag *d, const struct diag_failure *x)
     return dist ? dist->site : NULL;
 }
 
-static bool has_text(const struct kb_strs *list, const char *text)
+static bool list_has_text(const struct kb_strs *list, const char *text)
 {
     for (size_t i = 0; text && i < list->n; i++) {
         if (strcmp(list->items[i], text) == 0) {
@@ -548,8 +548,9 @@ static bool opens_from(const struct wanted *w, const char *name, const char *fol
     for (size_t i = 0; row && i < row->n_steps; i++) {
         for (size_t k = 0; k < row->steps[i].n_libs; k++) {
             const struct kb_preload *lib = &row->steps[i].libs[k];
-            bool named = (lib->glob && str_glob(lib->glob, name)) || has_text(&lib->names, name);
-            if (named && has_text(&lib->folders, folder)) {
+            bool named =
+                (lib->glob && str_glob(lib->glob, name)) || list_has_text(&lib->names, name);
+            if (named && list_has_text(&lib->folders, folder)) {
                 return true;
             }
         }
@@ -576,8 +577,9 @@ static bool is_there_otherwise(const struct wanted *w, const char *name)
 }
 
 /* Packages of one manager for the names; those that none is known for go into ret_unknown. */
-static void collect(const struct wanted *w, enum kb_manager manager, const char **ret_packages,
-                    const char **ret_folders, const char **ret_unknown, const char **ret_vendor)
+static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
+                              const char **ret_packages, const char **ret_folders,
+                              const char **ret_unknown, const char **ret_vendor)
 {
     struct diag *d = w->d;
     const char *site = manager == KB_MANAGER_PIP ? site_of(d, w->x) : NULL;
@@ -622,7 +624,7 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
     struct diag *d = w->d;
     const char *packages = "", *folders = "", *unknown = "", *vendor = NULL;
     if (uses_manager(d, manager)) {
-        collect(w, manager, &packages, &folders, &unknown, &vendor);
+        wanted_of_manager(w, manager, &packages, &folders, &unknown, &vendor);
     }
     if (!*packages) {
         return;
@@ -716,7 +718,7 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
                     x->attempt->package);
         return;
     }
-    if (!want(d, f, x, &w)) {
+    if (!wanted_add(d, f, x, &w)) {
         return;
     }
     const char *place = deleted_place(d, x);

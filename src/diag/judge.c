@@ -47,7 +47,7 @@ static bool same_repair(struct arena *a, const struct diag_finding *x, const str
            folders_within(a, w.value, v.value);
 }
 
-static void add_missing(struct arena *a, diag_texts *to, const char *text)
+static void texts_add(struct arena *a, diag_texts *to, const char *text)
 {
     for (size_t i = 0; i < to->n; i++) {
         if (strcmp(to->items[i], text) == 0) {
@@ -57,10 +57,10 @@ static void add_missing(struct arena *a, diag_texts *to, const char *text)
     VEC_PUSH(a, to, text);
 }
 
-static void add_all(struct arena *a, diag_texts *to, const diag_texts *from)
+static void texts_unite(struct arena *a, diag_texts *to, const diag_texts *from)
 {
     for (size_t i = 0; i < from->n; i++) {
-        add_missing(a, to, from->items[i]);
+        texts_add(a, to, from->items[i]);
     }
 }
 
@@ -80,15 +80,15 @@ static void keep_common_repairs(struct diag_finding *to, const struct diag_findi
     to->repairs.n = kept;
 }
 
-static void merge(struct diag *d, struct diag_finding *to, const struct diag_finding *from)
+static void finding_merge(struct diag *d, struct diag_finding *to, const struct diag_finding *from)
 {
     diag_likewise(d, to, from->culprit);
     for (size_t i = 0; i < from->likewise.n; i++) {
         diag_likewise(d, to, from->likewise.items[i]);
     }
-    add_all(d->a, &to->evidence, &from->evidence);
-    add_all(d->a, &to->scripts, &from->scripts);
-    add_all(d->a, &to->askers, &from->askers);
+    texts_unite(d->a, &to->evidence, &from->evidence);
+    texts_unite(d->a, &to->scripts, &from->scripts);
+    texts_unite(d->a, &to->askers, &from->askers);
     keep_common_repairs(to, from);
     to->stage = from->stage < to->stage ? from->stage : to->stage;
 }
@@ -108,7 +108,7 @@ static void merge_alike(struct diag *d)
             first = alike ? g : NULL;
         }
         if (first) {
-            merge(d, first, f);
+            finding_merge(d, first, f);
         } else {
             r->findings.items[kept++] = f;
         }
@@ -255,7 +255,7 @@ static void note_once(struct diag *d, const char *text)
     VEC_PUSH(d->a, &d->report->notes, text);
 }
 
-static void say_notes(struct diag *d)
+static void notes_say(struct diag *d)
 {
     note_managed(d);
     if (d->m->unsure) {
@@ -336,7 +336,7 @@ void diag_judge(struct model *m, struct diag_report *ret)
         qsort(report.findings.items, report.findings.n, sizeof *report.findings.items, by_weight);
     }
     say_what_is_fine(&d);
-    say_notes(&d);
+    notes_say(&d);
     report.verdict = report.findings.n && report.findings.items[0]->severity == DIAG_ERROR
                          ? DIAG_BROKEN
                      : looked(m) && !d.unsure ? DIAG_OK

@@ -56,8 +56,8 @@ struct verdict {
     unsigned isa;                         // of PTX that only a newer driver compiles; 0: none
 };
 
-static enum gpu_serves serves(const struct gpu_code *code, unsigned major, unsigned minor,
-                              unsigned isa)
+static enum gpu_serves code_serves_isa(const struct gpu_code *code, unsigned major, unsigned minor,
+                                       unsigned isa)
 {
     struct gpu_answer answer;
     gpu_code_serves_cuda(code, major, minor, isa, &answer);
@@ -65,25 +65,25 @@ static enum gpu_serves serves(const struct gpu_code *code, unsigned major, unsig
 }
 
 /* The sections first; the data only where nothing in the sections serves the GPU. */
-static enum gpu_serves ask(struct diag *d, const struct model_process *p,
-                           const struct ldso_object *o, unsigned major, unsigned minor)
+static enum gpu_serves kernels_ask(struct diag *d, const struct model_process *p,
+                                   const struct ldso_object *o, unsigned major, unsigned minor)
 {
     unsigned isa = diag_ptx_isa(d, diag_driver_of(d, p));
     const struct gpu_code *code = model_gpu_code(d->m, o, GPU_READ_SECTIONS);
     if (!code || (code->cuda.n_native == 0 && code->cuda.n_ptx == 0)) {
         return GPU_SERVES_UNKNOWN; // nothing is registered at load: not a library as it is known
     }
-    enum gpu_serves s = serves(code, major, minor, isa);
+    enum gpu_serves s = code_serves_isa(code, major, minor, isa);
     if (s != GPU_SERVES_UNKNOWN || code->searched) {
         return s;
     }
     struct gpu_code all = *code;
     all.searched = true; // what would be said if the data held nothing
-    if (serves(&all, major, minor, isa) != GPU_SERVES_NONE) {
+    if (code_serves_isa(&all, major, minor, isa) != GPU_SERVES_NONE) {
         return s;
     }
     code = model_gpu_code(d->m, o, GPU_READ_ALL);
-    return code ? serves(code, major, minor, isa) : GPU_SERVES_UNKNOWN;
+    return code ? code_serves_isa(code, major, minor, isa) : GPU_SERVES_UNKNOWN;
 }
 
 /* The oldest ISA of PTX that would serve the GPU under a newer driver. */
@@ -129,7 +129,7 @@ static enum py_answer means(const struct diag *d, struct str entry, const struct
     return strncmp(g->uuid.value, entry.s, entry.n) == 0 ? PY_YES : PY_NO;
 }
 
-static enum py_answer is_shown(const struct diag *d, const struct host_gpu *g)
+static enum py_answer gpu_is_shown(const struct diag *d, const struct host_gpu *g)
 {
     enum py_answer shown = PY_NO;
     const char *value = diag_variable(d, "CUDA_VISIBLE_DEVICES");
@@ -140,20 +140,20 @@ static enum py_answer is_shown(const struct diag *d, const struct host_gpu *g)
     return value ? shown : PY_YES;
 }
 
-static struct verdict judge(struct diag *d, const struct model_process *p,
-                            const struct ldso_object *o)
+static struct verdict kernels_judge(struct diag *d, const struct model_process *p,
+                                    const struct ldso_object *o)
 {
     struct verdict v = {0};
     const struct host_gpu *g = NULL;
     while ((g = diag_next_gpu(d, HOST_NVIDIA, g)) != NULL) {
         unsigned major = 0, minor = 0;
-        enum py_answer shown = is_shown(d, g);
+        enum py_answer shown = gpu_is_shown(d, g);
         if (shown == PY_NO) {
             continue; // the user has taken it away
         }
         v.uncertain = v.uncertain || shown == PY_UNKNOWN;
-        enum gpu_serves s =
-            diag_capability(g, &major, &minor) ? ask(d, p, o, major, minor) : GPU_SERVES_UNKNOWN;
+        enum gpu_serves s = diag_capability(g, &major, &minor) ? kernels_ask(d, p, o, major, minor)
+                                                               : GPU_SERVES_UNKNOWN;
         v.n_served += s == GPU_SERVES_NATIVE || s == GPU_SERVES_JIT;
         v.n_unknown += s == GPU_SERVES_UNKNOWN || s == GPU_SERVES_ABSENT;
         if (s == GPU_SERVES_NONE) {
@@ -239,8 +239,8 @@ static void repair_by_choice(struct diag *d, struct diag_finding *f, const struc
                 "Let the program see the other GPUs alone (CUDA_VISIBLE_DEVICES).");
 }
 
-static void repair(struct diag *d, struct diag_finding *f, const struct library *row,
-                   const struct verdict *v)
+static void kernels_repair(struct diag *d, struct diag_finding *f, const struct library *row,
+                           const struct verdict *v)
 {
     if (v->n_served) {
         repair_by_choice(d, f, v);
@@ -260,8 +260,9 @@ static void repair(struct diag *d, struct diag_finding *f, const struct library 
     }
 }
 
-static void add_finding(struct diag *d, const struct model_process *p, const struct ldso_object *o,
-                        const struct library *row, const struct verdict *v)
+static void kernels_finding(struct diag *d, const struct model_process *p,
+                            const struct ldso_object *o, const struct library *row,
+                            const struct verdict *v)
 {
     const char *owner = model_owner(d->m, o->path), *name = path_base(o->path);
     const char *who = owner ? arena_printf(d->a, "%s (%s)", owner, name) : name;
@@ -278,7 +279,7 @@ static void add_finding(struct diag *d, const struct model_process *p, const str
                   : v->n_served && !v->uncertain  ? DIAG_WARNING
                                                   : DIAG_NOTE;
     code_evidence(d, f, p, o, v);
-    repair(d, f, row, v);
+    kernels_repair(d, f, row, v);
 }
 
 enum outcome { NOTHING_JUDGED, ALL_IN_ORDER, SOMETHING_MISSING };
@@ -290,9 +291,9 @@ static enum outcome rule_process(struct diag *d, const struct model_process *p,
     for (size_t i = 0; i < p->ldso->objects.n; i++) {
         const struct ldso_object *o = p->ldso->objects.items[i];
         const struct library *row = library_of(o, rows, n);
-        struct verdict v = row ? judge(d, p, o) : (struct verdict){0};
+        struct verdict v = row ? kernels_judge(d, p, o) : (struct verdict){0};
         if (v.without.n) {
-            add_finding(d, p, o, row, &v);
+            kernels_finding(d, p, o, row, &v);
             outcome = SOMETHING_MISSING;
         } else if (row && outcome == NOTHING_JUDGED) {
             outcome = ALL_IN_ORDER;

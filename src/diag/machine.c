@@ -11,7 +11,7 @@
 
 /* A GPU that programs cannot use has a finding of its own; a small one beside the processor is
  * not what the user has in mind. */
-static bool counts(const struct host_gpu *g, enum host_vendor vendor)
+static bool gpu_counts(const struct host_gpu *g, enum host_vendor vendor)
 {
     return g->vendor == vendor && g->usable != HOST_NO && !(g->integrated && vendor == HOST_AMD);
 }
@@ -22,7 +22,7 @@ const struct host_gpu *diag_next_gpu(const struct diag *d, enum host_vendor vend
     const struct host *h = d->m->host;
     for (size_t i = 0; h && i < h->gpus.n; i++) {
         const struct host_gpu *g = &h->gpus.items[i];
-        if (counts(g, vendor) && (!after || g > after)) {
+        if (gpu_counts(g, vendor) && (!after || g > after)) {
             return g;
         }
     }
@@ -60,7 +60,7 @@ const char *diag_driver(const struct diag *d)
     return h && h->nvidia.module.state == HOST_YES ? h->nvidia.module.value : NULL;
 }
 
-static int compare(const char *a, const char *b)
+static int version_compare(const char *a, const char *b)
 {
     struct py_version x, y;
     if (!a || !b || !py_version_parse(str_of(a), &x) || !py_version_parse(str_of(b), &y)) {
@@ -77,7 +77,7 @@ unsigned diag_ptx_isa(struct diag *d, const char *driver)
 
 /* ------------------------------------------------------------------ builds of a package */
 
-static bool has_text(struct kb_strs list, const char *text)
+static bool build_has_text(struct kb_strs list, const char *text)
 {
     for (size_t i = 0; i < list.n; i++) {
         if (strcmp(list.items[i], text) == 0) {
@@ -91,14 +91,14 @@ static bool has_text(struct kb_strs list, const char *text)
 static bool has_code(const struct kb_build *b, const struct diag_target *t, struct kb_isa isa)
 {
     if (t->gfx) {
-        return b->rocm && has_text(b->gfx, t->gfx);
+        return b->rocm && build_has_text(b->gfx, t->gfx);
     }
     enum gpu_serves serves = b->cuda ? kb_build_serves(b, t->number, isa) : GPU_SERVES_NONE;
     return serves == GPU_SERVES_NATIVE || serves == GPU_SERVES_JIT;
 }
 
-static bool covers(const struct kb_build *b, const struct diag_target *targets, size_t n,
-                   struct kb_isa isa)
+static bool build_covers(const struct kb_build *b, const struct diag_target *targets, size_t n,
+                         struct kb_isa isa)
 {
     for (size_t i = 0; i < n; i++) {
         if (!has_code(b, &targets[i], isa)) {
@@ -118,7 +118,8 @@ static bool fits_python(struct diag *d, const char *range)
         return true;
     }
     const char *own = arena_printf(d->a, "%d.%d", env->major, env->minor);
-    return compare(own, str_dup(d->a, low)) >= 0 && compare(str_dup(d->a, rest), own) >= 0;
+    return version_compare(own, str_dup(d->a, low)) >= 0 &&
+           version_compare(str_dup(d->a, rest), own) >= 0;
 }
 
 /* The floor of minor-version compatibility; without a known driver every build may fit. */
@@ -133,7 +134,7 @@ static bool fits_driver(struct diag *d, const struct kb_build *b)
     for (size_t i = 0; i < rows.n; i++) {
         const struct kb_driver *r = &rows.rows[i];
         if (r->kind == KB_DRIVER_MINOR && strtol(r->cuda, NULL, 10) == strtol(b->cuda, NULL, 10)) {
-            return compare(driver, r->linux_min) >= 0;
+            return version_compare(driver, r->linux_min) >= 0;
         }
     }
     return true;
@@ -158,13 +159,14 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
     for (size_t i = 0; i < rows.n; i++) {
         const struct kb_build *b = &rows.rows[i];
         if (strcmp(b->package, package) == 0 && b->is_default == is_default &&
-            b->status == KB_STATUS_STABLE && covers(b, targets, n, isa) &&
+            b->status == KB_STATUS_STABLE && build_covers(b, targets, n, isa) &&
             fits_python(d, b->python) && fits_driver(d, b) &&
             diag_can_install(d, package, b->versions) &&
             (!version || model_version_fits(d->a, b->versions, version)) &&
-            (!best || compare(diag_series(d, b), diag_series(d, best)) > 0 ||
-             (compare(diag_series(d, b), diag_series(d, best)) == 0 &&
-              compare(b->cuda ? b->cuda : b->rocm, best->cuda ? best->cuda : best->rocm) > 0))) {
+            (!best || version_compare(diag_series(d, b), diag_series(d, best)) > 0 ||
+             (version_compare(diag_series(d, b), diag_series(d, best)) == 0 &&
+              version_compare(b->cuda ? b->cuda : b->rocm, best->cuda ? best->cuda : best->rocm) >
+                  0))) {
             best = b;
         }
     }
@@ -187,7 +189,7 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
         /* What is installed may be of the same version, in another build. */
         bool again = version && model_version_fits(d->a, plain->versions, version);
         const char *words = diag_release_words(d, package, plain->versions);
-        bool native = covers(plain, targets, n, (struct kb_isa){0});
+        bool native = build_covers(plain, targets, n, (struct kb_isa){0});
         diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                     diag_pip(d, again ? arena_printf(d->a, "--force-reinstall %s", words) : words),
                     "Install %s %s, whose build for %s (%s) has %s for it.", package,

@@ -11,7 +11,7 @@ struct places {
 };
 
 /* The major version in a library's file name, "" without one. */
-static struct str major_of(const char *name)
+static struct str soname_major(const char *name)
 {
     const char *so = strstr(name, ".so.");
     struct str s = so ? str_of(so + 4) : STR("");
@@ -20,7 +20,7 @@ static struct str major_of(const char *name)
 }
 
 /* A bundled copy has a name of its own (libavutil-5809ad29.so.60), which answers nobody else. */
-static bool is_plain(const char *name)
+static bool name_is_plain(const char *name)
 {
     struct str stem = model_stem(name);
     return starts_with(name + stem.n, ".so");
@@ -32,7 +32,7 @@ static struct places find_places(struct diag *d, const char *name)
     struct model_library *list = NULL;
     size_t n = model_libraries(d->m, name, &list);
     for (size_t i = 0; i < n; i++) {
-        struct str major = major_of(list[i].name);
+        struct str major = soname_major(list[i].name);
         if (!list[i].usable) {
             continue;
         }
@@ -42,8 +42,8 @@ static struct places find_places(struct diag *d, const char *name)
                 p.exact = &list[i];
                 p.conf = conf;
             }
-        } else if (!p.other && is_plain(list[i].name) && major.n && major_of(name).n &&
-                   !str_eq(major, major_of(name))) {
+        } else if (!p.other && name_is_plain(list[i].name) && major.n && soname_major(name).n &&
+                   !str_eq(major, soname_major(name))) {
             p.other = &list[i];
         }
     }
@@ -130,7 +130,7 @@ static bool is_cudnn_part(const char *name)
     return starts_with(name, "libcudnn_");
 }
 
-static enum diag_cause cause_of(const struct diag_failure *x, const struct places *p)
+static enum diag_cause failure_cause(const struct diag_failure *x, const struct places *p)
 {
     return p->conf                  ? DIAG_LDCONFIG_NOT_RUN
            : p->exact               ? DIAG_LIBRARY_NOT_ON_PATH
@@ -143,7 +143,7 @@ static const char *cudnn_summary(struct diag *d, const struct diag_failure *x)
 {
     size_t n = 0;
     const char *pattern =
-        arena_printf(d->a, "libcudnn_*.so." STR_FMT "*", STR_ARG(major_of(x->name)));
+        arena_printf(d->a, "libcudnn_*.so." STR_FMT "*", STR_ARG(soname_major(x->name)));
     const char *dir = model_folder_with(d->m, pattern, &n);
     return n ? arena_printf(d->a, "%s is missing from the cuDNN in %s.", x->name, dir)
              : arena_printf(d->a,
@@ -153,7 +153,7 @@ static const char *cudnn_summary(struct diag *d, const struct diag_failure *x)
                             diag_asker(d, x), x->name);
 }
 
-static bool names_library(const char *const *names, size_t n, const char *name)
+static bool list_names_library(const char *const *names, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(names[i], name) == 0) {
@@ -182,7 +182,7 @@ static const char *choice_of(struct diag *d, const struct diag_failure *x, const
         bool here = r->load >= (int)at->first_load && r->load < (int)(at->first_load + at->n_loads);
         if (here && r->kind == LDSO_NEEDED && r->outcome == LDSO_NOT_FOUND &&
             is_of_product(d, r->name, x->name, product) &&
-            !names_library(names.items, names.n, r->name)) {
+            !list_names_library(names.items, names.n, r->name)) {
             VEC_PUSH(d->a, &names, r->name);
         }
     }
@@ -246,8 +246,8 @@ static void place_evidence(struct diag *d, struct diag_finding *f, const struct 
 
 /* One more symptom of a cause that is known already: another library of the same asker, or the
  * same library for another asker. */
-static bool is_known(struct diag *d, const struct diag_failure *x, enum diag_cause cause,
-                     const char *key)
+static bool failure_is_known(struct diag *d, const struct diag_failure *x, enum diag_cause cause,
+                             const char *key)
 {
     struct diag_finding *f = diag_find(d, cause, x->name);
     size_t known = d->report->findings.n;
@@ -286,9 +286,9 @@ bool diag_rule_not_found(struct diag *d, const struct diag_failure *x)
     if (!p.exact && is_spoilt(d, x)) {
         return true;
     }
-    enum diag_cause cause = cause_of(x, &p);
+    enum diag_cause cause = failure_cause(x, &p);
     const char *key = key_of(d, x);
-    if (is_known(d, x, cause, key)) {
+    if (failure_is_known(d, x, cause, key)) {
         return true;
     }
     struct diag_finding *f = diag_add(d, cause, key, x->name, "");

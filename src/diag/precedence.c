@@ -38,7 +38,7 @@ static bool mounts_in(struct diag *d, const struct host_injection *in, const cha
     return false;
 }
 
-static bool covers(struct diag *d, const struct host_injection *in, const char *real)
+static bool injection_covers(struct diag *d, const struct host_injection *in, const char *real)
 {
     for (size_t i = 0; real && i < in->libcuda.n; i++) {
         const char *path = model_real_path(d->m, in->libcuda.items[i]);
@@ -172,7 +172,7 @@ static enum diag_whose whose_by(struct diag *d, const struct host_injection *in,
     const char *own = normal_dir(d, o->path);
     bool fixed = o->via == LDSO_VIA_RPATH || o->via == LDSO_VIA_PATH || o->via == LDSO_VIA_PRELOAD;
     bool by_path = o->via == LDSO_VIA_LIBRARY_PATH;
-    if (covers(d, in, model_real_path(d->m, o->path))) {
+    if (injection_covers(d, in, model_real_path(d->m, o->path))) {
         return DIAG_WHOSE_HOST;
     }
     const char *list = in->library_path ? in->library_path : diag_getenv(d, "LD_LIBRARY_PATH");

@@ -15,7 +15,7 @@ struct by_kind {
 typedef VEC(struct by_kind) by_kind_list;
 typedef VEC(const char *) text_list;
 
-static bool contains(const char *const *texts, size_t n, const char *text)
+static bool list_contains(const char *const *texts, size_t n, const char *text)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(texts[i], text) == 0) {
@@ -36,7 +36,7 @@ static const struct ldso_cpu *what_depends(struct diag *d, text_list *ret)
         }
         cpu = &p->cpu;
         for (size_t k = 0; k < p->by_cpu.n; k++) {
-            if (!contains(ret->items, ret->n, p->by_cpu.items[k])) {
+            if (!list_contains(ret->items, ret->n, p->by_cpu.items[k])) {
                 VEC_PUSH(d->a, ret, p->by_cpu.items[k]);
             }
         }
@@ -48,7 +48,7 @@ static const struct ldso_cpu *what_depends(struct diag *d, text_list *ret)
     return cpu;
 }
 
-static bool same(const struct diag_finding *a, const struct diag_finding *b)
+static bool finding_is_same(const struct diag_finding *a, const struct diag_finding *b)
 {
     return a->cause == b->cause && a->severity == b->severity &&
            strcmp(a->culprit, b->culprit) == 0;
@@ -60,7 +60,7 @@ static void add_findings(struct diag *d, by_kind_list *all, const struct diag_re
     for (size_t i = 0; i < r->findings.n; i++) {
         struct diag_finding *f = r->findings.items[i];
         size_t k = 0;
-        while (k < all->n && !same(all->items[k].finding, f)) {
+        while (k < all->n && !finding_is_same(all->items[k].finding, f)) {
             k++;
         }
         if (k == all->n) {
@@ -75,7 +75,7 @@ static void keep_fine(struct diag_report *r, const struct diag_report *of_kind)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->fine.n; i++) {
-        if (contains(of_kind->fine.items, of_kind->fine.n, r->fine.items[i])) {
+        if (list_contains(of_kind->fine.items, of_kind->fine.n, r->fine.items[i])) {
             r->fine.items[n++] = r->fine.items[i];
         }
     }

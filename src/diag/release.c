@@ -26,7 +26,7 @@ static bool has_python(struct diag *d, const struct kb_release *r)
     return env->major < 0;
 }
 
-static bool is_newer(const char *a, const char *b)
+static bool release_is_newer(const char *a, const char *b)
 {
     struct py_version x, y;
     return py_version_parse(str_of(a), &x) && py_version_parse(str_of(b), &y) &&
@@ -47,7 +47,7 @@ const struct kb_release *diag_release_for(struct diag *d, const char *package, c
         int floor = r->glibc ? diag_glibc_minor(r->glibc) : 0;
         if (strcmp(r->package, package) == 0 && model_version_fits(d->a, versions, r->version) &&
             floor >= 0 && (glibc_minor <= 0 || floor <= glibc_minor) && has_python(d, r) &&
-            (!best || is_newer(r->version, best->version))) {
+            (!best || release_is_newer(r->version, best->version))) {
             best = r;
         }
     }
@@ -65,7 +65,7 @@ static int glibc_here(const struct diag *d)
     return 0;
 }
 
-static bool is_listed(struct diag *d, const char *package, const char *versions)
+static bool versions_are_listed(struct diag *d, const char *package, const char *versions)
 {
     struct kb_releases rows;
     struct gm_err err;
@@ -83,7 +83,7 @@ static bool is_listed(struct diag *d, const char *package, const char *versions)
 
 bool diag_can_install(struct diag *d, const char *package, const char *versions)
 {
-    return !d->m->env || !is_listed(d, package, versions) ||
+    return !d->m->env || !versions_are_listed(d, package, versions) ||
            diag_release_for(d, package, versions, glibc_here(d));
 }
 

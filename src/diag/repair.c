@@ -30,7 +30,7 @@ static const char *with_folder(struct diag *d, const char *path, const char *nam
     return arena_printf(d->a, "%s%s%s", path, *path ? ":" : "", dir);
 }
 
-static bool names_library(const struct diag_finding *f, const char *name)
+static bool finding_names_library(const struct diag_finding *f, const char *name)
 {
     for (size_t i = 0; i < f->likewise.n; i++) {
         if (strcmp(f->likewise.items[i], name) == 0) {
@@ -41,18 +41,19 @@ static bool names_library(const struct diag_finding *f, const char *name)
 }
 
 /* Whether the finding is gone, and nothing worse came in its place. */
-static bool serves(struct diag *d, const struct diag_finding *f, const struct model_process *tried)
+static bool repair_serves(struct diag *d, const struct diag_finding *f,
+                          const struct model_process *tried)
 {
     struct diag_failure *left = NULL;
     size_t n = diag_failures(d, tried, &left);
     for (size_t i = 0; i < n; i++) {
-        if (left[i].defect || names_library(f, left[i].name)) {
+        if (left[i].defect || finding_names_library(f, left[i].name)) {
             return false;
         }
     }
     n = diag_wishes(d, tried, &left);
     for (size_t i = 0; i < n; i++) {
-        if (names_library(f, left[i].name)) {
+        if (finding_names_library(f, left[i].name)) {
             return false;
         }
     }
@@ -80,7 +81,7 @@ static const char *closed_path(struct diag *d, const struct diag_finding *f,
         }
         path = more;
     }
-    return tried && serves(d, f, tried) ? path : "";
+    return tried && repair_serves(d, f, tried) ? path : "";
 }
 
 /* Folders that serve the finding's libraries, joined by colons, with what these ask for in turn:

@@ -33,7 +33,7 @@ static const char *module_of(struct diag *d, const char *package)
     return name;
 }
 
-static bool is_there(struct diag *d, const char *package)
+static bool package_is_there(struct diag *d, const char *package)
 {
     struct py_module module;
     if (py_env_by_dist(d->m->env, package)) {
@@ -55,8 +55,8 @@ void diag_seen_where_imported(struct diag *d, struct diag_finding *f, const stru
     }
 }
 
-static void add_missing(struct diag *d, const struct py_dist *dist, const struct kb_import *row,
-                        const struct kb_step *step)
+static void step_missing(struct diag *d, const struct py_dist *dist, const struct kb_import *row,
+                         const struct kb_step *step)
 {
     const char *name = NULL, *specifiers = "", *need = step->package;
     struct diag_finding *f =
@@ -83,8 +83,8 @@ static void rule_imports(struct diag *d, const struct py_dist *dist)
     for (size_t i = 0; row && i < row->n_steps; i++) {
         const struct kb_step *s = &row->steps[i];
         if (s->kind == KB_STEP_IMPORT && !s->optional && s->when == KB_WHEN_ALWAYS &&
-            !is_there(d, s->package)) {
-            add_missing(d, dist, row, s);
+            !package_is_there(d, s->package)) {
+            step_missing(d, dist, row, s);
         }
     }
 }
@@ -101,7 +101,7 @@ static bool is_about(const struct diag_finding *f, const char *soname)
 }
 
 /* The finding about a library that the declared package would bring, or NULL. */
-static struct diag_finding *finding_of(struct diag *d, const char *package)
+static struct diag_finding *requirement_finding(struct diag *d, const char *package)
 {
     struct kb_provides rows;
     struct gm_err err;
@@ -127,7 +127,7 @@ static const char *unmet(struct diag *d, const struct py_requirement *q, const c
 {
     const struct py_dist *have = py_env_by_dist(d->m->env, name);
     if (!have) {
-        return is_there(d, name) ? NULL : "not installed";
+        return package_is_there(d, name) ? NULL : "not installed";
     }
     if (!have->version || py_specifiers_match(&q->specifiers, str_of(have->version)) != PY_NO) {
         return NULL;
@@ -135,12 +135,12 @@ static const char *unmet(struct diag *d, const struct py_requirement *q, const c
     return arena_printf(d->a, "%s is installed", have->version);
 }
 
-static void tell(struct diag *d, const struct py_dist *dist, const struct py_requirement *q,
-                 const char *name, const char *why)
+static void requirement_tell(struct diag *d, const struct py_dist *dist,
+                             const struct py_requirement *q, const char *name, const char *why)
 {
     const char *text = arena_printf(d->a, "%s%s: %s", name, diag_specifiers_text(d, q), why);
     struct diag_finding *f = diag_find(d, DIAG_NUMPY_ABI, name);
-    f = f ? f : finding_of(d, name);
+    f = f ? f : requirement_finding(d, name);
     if (diag_find(d, DIAG_REQUIREMENT_MISSING, name)) {
         return; // told with that finding
     }
@@ -176,7 +176,7 @@ static void rule_declared(struct diag *d, const struct py_dist *dist,
         }
         const char *name = py_name_normal(d->a, q.name), *why = unmet(d, &q, name);
         if (why) {
-            tell(d, dist, &q, name, why);
+            requirement_tell(d, dist, &q, name, why);
         }
     }
 }

@@ -77,7 +77,7 @@ static bool via_path_of_object(const struct ldso_object *o)
 
 /* ------------------------------------------------------------------ a version or a symbol */
 
-static enum diag_cause cause_of(struct diag *d, const struct ldso_defect *e)
+static enum diag_cause defect_cause(struct diag *d, const struct ldso_defect *e)
 {
     if (brought_in(d, e)) {
         return DIAG_LIBRARY_WRONG_COPY;
@@ -154,7 +154,7 @@ static struct diag_finding *rule_lack(struct diag *d, const struct diag_failure 
     if (is_left_to_program(x)) {
         return rule_left_to_program(d, x);
     }
-    enum diag_cause cause = cause_of(d, e);
+    enum diag_cause cause = defect_cause(d, e);
     const char *culprit = path_base(e->provider ? e->provider->path : e->object->path);
     const char *key = arena_printf(d->a, "%s|%s", e->provider ? e->provider->path : "",
                                    cause == DIAG_LIBRARY_WRONG_COPY ? "" : e->object->path);
