@@ -49,8 +49,8 @@ static const char *element_for(struct plan_work *x, const char *file, const char
                : dir;
 }
 
-static bool add_folder(struct plan_work *x, struct ldso_overlay_edit *e, const char *dir,
-                       bool first)
+static bool edit_add_folder(struct plan_work *x, struct ldso_overlay_edit *e, const char *dir,
+                            bool first)
 {
     const char **path = path_in_force(e), *old = *path, *element = element_for(x, e->file, dir);
     const char *rest = starts_with(element, "$ORIGIN") ? element + 7 : element;
@@ -73,7 +73,7 @@ static bool add_lacking(struct plan_work *x, const plan_lacks *lacks, edit_list 
         const struct ldso_request *r = lacks->items[i].lack.request;
         const char *file = r->caller ? plan_file_for(x, r->name, files) : NULL;
         struct ldso_overlay_edit *e = file ? edit_of(x, edits, r->caller) : NULL;
-        if (e && add_folder(x, e, path_dir(x->a, file), false)) {
+        if (e && edit_add_folder(x, e, path_dir(x->a, file), false)) {
             VEC_PUSH(x->a, files, file);
             any = true;
         }
@@ -118,7 +118,7 @@ static const struct ldso_object *blamed(const struct plan_work *x, const struct 
     return NULL;
 }
 
-static bool judge(struct plan_work *x, const edit_list *edits, struct plan_verdict *ret)
+static bool edits_judge(struct plan_work *x, const edit_list *edits, struct plan_verdict *ret)
 {
     struct ldso_overlay *overlay = arena_alloc(x->a, sizeof *overlay);
     struct model_change c = {.overlay = overlay};
@@ -138,7 +138,7 @@ static edit_list copy_of(struct plan_work *x, const edit_list *edits)
 }
 
 /* The path without the element that leads to the folder. */
-static bool take_folder(struct plan_work *x, struct ldso_overlay_edit *e, const char *dir)
+static bool edit_take_folder(struct plan_work *x, struct ldso_overlay_edit *e, const char *dir)
 {
     const char **path = path_in_force(e), *out = "", *old = *path;
     const char *origin = path_dir(x->a, e->file);
@@ -170,9 +170,9 @@ static void replace_wrong(struct plan_work *x, const struct diag_finding *f, edi
         struct plan_verdict v;
         edit_list tried = copy_of(x, best);
         struct ldso_overlay_edit *e = edit_of(x, &tried, o->via_object);
-        bool changed = e && (i < copies.n ? add_folder(x, e, copies.items[i].dir, true)
-                                          : take_folder(x, e, dir));
-        if (changed && judge(x, &tried, &v) && plan_is_better(&v, found)) {
+        bool changed = e && (i < copies.n ? edit_add_folder(x, e, copies.items[i].dir, true)
+                                          : edit_take_folder(x, e, dir));
+        if (changed && edits_judge(x, &tried, &v) && plan_is_better(&v, found)) {
             *best = tried;
             *found = v;
         }
@@ -181,7 +181,7 @@ static void replace_wrong(struct plan_work *x, const struct diag_finding *f, edi
 
 /* ------------------------------------------------------------------ the way */
 
-static struct plan_step step_of(struct plan_work *x, const struct ldso_overlay_edit *e)
+static struct plan_step edit_step(struct plan_work *x, const struct ldso_overlay_edit *e)
 {
     const struct elf_image *was = &ldso_store_get(x->m->store, e->file)->file->image;
     bool runpath = e->runpath || was->runpath;
@@ -205,7 +205,7 @@ void plan_add_edit(struct plan_work *x)
 {
     struct plan_verdict found = {0}, v;
     edit_list edits = find_missing(x);
-    if (edits.n && judge(x, &edits, &v) && plan_is_better(&v, &found)) {
+    if (edits.n && edits_judge(x, &edits, &v) && plan_is_better(&v, &found)) {
         found = v;
     } else {
         edits = (edit_list){0};
@@ -221,7 +221,7 @@ void plan_add_edit(struct plan_work *x)
     struct plan_way *way =
         plan_way_new(x, PLAN_FILES, "Change where files of the environment look for libraries.");
     for (size_t i = 0; i < edits.n; i++) {
-        VEC_PUSH(x->a, &way->steps, step_of(x, &edits.items[i]));
+        VEC_PUSH(x->a, &way->steps, edit_step(x, &edits.items[i]));
     }
     if (plan_prove(x, &found, way)) {
         plan_way_add(x, way);

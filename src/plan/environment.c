@@ -121,8 +121,8 @@ static const char *merge_path(struct plan_work *x, const char *old, const char *
     return join(x, &out);
 }
 
-static struct setting wanted(struct plan_work *x, const setting_list *have,
-                             const struct diag_variable *v)
+static struct setting setting_wanted(struct plan_work *x, const setting_list *have,
+                                     const struct diag_variable *v)
 {
     const struct setting *s = find_setting(have, v->name);
     const char *old = plan_getenv(x, v->name);
@@ -138,7 +138,7 @@ static struct setting wanted(struct plan_work *x, const setting_list *have,
     return (struct setting){v->name, *path ? path : NULL, (s && s->takes_away) || !v->prepend};
 }
 
-static plan_texts env_of(struct plan_work *x, const setting_list *list)
+static plan_texts settings_env(struct plan_work *x, const setting_list *list)
 {
     plan_texts env = plan_env(x);
     for (size_t i = 0; i < list->n; i++) {
@@ -147,9 +147,9 @@ static plan_texts env_of(struct plan_work *x, const setting_list *list)
     return env;
 }
 
-static bool judge(struct plan_work *x, const setting_list *list, struct plan_verdict *ret)
+static bool settings_judge(struct plan_work *x, const setting_list *list, struct plan_verdict *ret)
 {
-    plan_texts env = env_of(x, list);
+    plan_texts env = settings_env(x, list);
     struct model_change c = {.env = env.items, .n_env = env.n};
     return plan_judge(x, &c, ret);
 }
@@ -173,7 +173,7 @@ static const char *put_before(struct plan_work *x, const char *value, const char
                : NULL;
 }
 
-static struct plan_step step_of(struct plan_work *x, const struct setting *s)
+static struct plan_step setting_step(struct plan_work *x, const struct setting *s)
 {
     const char *front = s->value && !s->takes_away && strcmp(s->name, "LD_LIBRARY_PATH") == 0
                             ? put_before(x, s->value, plan_getenv(x, s->name))
@@ -196,7 +196,8 @@ static struct plan_step step_of(struct plan_work *x, const struct setting *s)
     return step;
 }
 
-static void add_way(struct plan_work *x, const setting_list *list, const struct plan_verdict *v)
+static void settings_add_way(struct plan_work *x, const setting_list *list,
+                             const struct plan_verdict *v)
 {
     const char *names = "";
     for (size_t i = 0; i < list->n; i++) {
@@ -206,7 +207,7 @@ static void add_way(struct plan_work *x, const setting_list *list, const struct 
         plan_way_new(x, PLAN_FOR_ONE_START,
                      arena_printf(x->a, "Start the program with another environment (%s).", names));
     for (size_t i = 0; i < list->n; i++) {
-        VEC_PUSH(x->a, &way->steps, step_of(x, &list->items[i]));
+        VEC_PUSH(x->a, &way->steps, setting_step(x, &list->items[i]));
     }
     if (plan_prove(x, v, way)) {
         plan_way_add(x, way);
@@ -256,8 +257,8 @@ static setting_list by_repairs(struct plan_work *x, struct plan_verdict *ret)
                 (x->o->manner == PLAN_IN_PROCESS && is_loaders(v.name))) {
                 continue;
             }
-            setting_list tried = with_setting(x, &best, wanted(x, &best, &v));
-            if (judge(x, &tried, &verdict) && plan_is_better(&verdict, ret)) {
+            setting_list tried = with_setting(x, &best, setting_wanted(x, &best, &v));
+            if (settings_judge(x, &tried, &verdict) && plan_is_better(&verdict, ret)) {
                 best = tried;
                 *ret = verdict;
                 break;
@@ -285,7 +286,7 @@ static setting_list by_folders(struct plan_work *x, const plan_texts *preloads,
         return list;
     }
     VEC_PUSH(x->a, &list, (struct setting){"LD_LIBRARY_PATH", path, false});
-    if (judge(x, &list, &verdict) && plan_is_better(&verdict, ret)) {
+    if (settings_judge(x, &list, &verdict) && plan_is_better(&verdict, ret)) {
         *ret = verdict;
         return list;
     }
@@ -299,16 +300,16 @@ static void plan_untried(struct plan_work *x, const struct diag_finding *f,
 {
     struct plan_verdict verdict;
     setting_list none = {0};
-    struct setting s = wanted(x, &none, v);
+    struct setting s = setting_wanted(x, &none, v);
     setting_list list = with_setting(x, &none, s);
-    if (starts_with(v->name, "LD_") || !judge(x, &list, &verdict) || verdict.worse ||
+    if (starts_with(v->name, "LD_") || !settings_judge(x, &list, &verdict) || verdict.worse ||
         verdict.gone.n) {
         return;
     }
     struct plan_way *way = plan_way_new(
         x, PLAN_FOR_ONE_START,
         arena_printf(x->a, "Start the program with another environment (%s).", v->name));
-    VEC_PUSH(x->a, &way->steps, step_of(x, &s));
+    VEC_PUSH(x->a, &way->steps, setting_step(x, &s));
     VEC_PUSH(x->a, &way->mends, f);
     way->unproved = is_loaders(v->name)
                         ? "the model does not follow the loader's tunables"
@@ -326,7 +327,7 @@ void plan_add_environment(struct plan_work *x, const plan_texts *preloads)
         list = folders.n ? folders : list;
     }
     if (list.n) {
-        add_way(x, &list, &best);
+        settings_add_way(x, &list, &best);
     }
     for (size_t i = 0; i < x->report->findings.n; i++) {
         const struct diag_finding *f = x->report->findings.items[i];

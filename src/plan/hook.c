@@ -15,7 +15,7 @@ static const char *module_of(const struct plan_work *x, const char *package)
     return NULL;
 }
 
-static void add_module(struct plan_work *x, const char *package, plan_texts *modules)
+static void modules_add(struct plan_work *x, const char *package, plan_texts *modules)
 {
     const char *module = package ? module_of(x, package) : NULL;
     if (module && !plan_has(modules, module)) {
@@ -31,7 +31,7 @@ static plan_texts askers(struct plan_work *x)
         struct diag_lack *list = NULL;
         size_t n = x->failing[i] ? diag_lacks(x->m, x->m->processes.items[i], &list) : 0;
         for (size_t k = 0; k < n; k++) {
-            add_module(x, list[k].attempt ? list[k].attempt->package : NULL, &modules);
+            modules_add(x, list[k].attempt ? list[k].attempt->package : NULL, &modules);
         }
     }
     return modules;
@@ -44,7 +44,7 @@ static plan_texts imported(struct plan_work *x)
     for (size_t i = 0; i < x->m->processes.n; i++) {
         const struct model_process *p = x->m->processes.items[i];
         for (size_t k = 0; x->failing[i] && k < p->imported.n; k++) {
-            add_module(x, p->imported.items[k], &modules);
+            modules_add(x, p->imported.items[k], &modules);
         }
     }
     return modules;

@@ -49,7 +49,7 @@ static void look_at_driver(struct plan_knowledge *k, const struct host *h)
     }
 }
 
-static void look(struct plan_knowledge *k)
+static void knowledge_look(struct plan_knowledge *k)
 {
     look_at_python(k);
     for (size_t i = 0; i < k->m->processes.n && !k->machine.glibc_minor; i++) {
@@ -73,7 +73,7 @@ bool plan_knowledge_open(struct model *m, struct plan_knowledge *ret)
         kb_toolkits(m->kb, &ret->toolkits, &err) < 0) {
         return false;
     }
-    look(ret);
+    knowledge_look(ret);
     return true;
 }
 
@@ -355,7 +355,7 @@ static const char *gpu_refuses(const struct plan_knowledge *k, const struct kb_b
 }
 
 /* Code for 8.6 runs on 8.7 and 8.9 as well. */
-static bool lists(const struct kb_cudnn *row, const struct plan_knowledge_gpu *gpu)
+static bool row_lists_gpu(const struct kb_cudnn *row, const struct plan_knowledge_gpu *gpu)
 {
     for (size_t i = 0; i < row->sm.n; i++) {
         unsigned major = 0, minor = 0;
@@ -373,7 +373,8 @@ static bool matrix_admits(const struct plan_knowledge *k, const char *cudnn, int
 {
     for (size_t i = 0; i < k->cudnns.n; i++) {
         const struct kb_cudnn *row = &k->cudnns.rows[i];
-        if (row->cuda_major == cuda_major && strcmp(row->cudnn, cudnn) == 0 && lists(row, gpu) &&
+        if (row->cuda_major == cuda_major && strcmp(row->cudnn, cudnn) == 0 &&
+            row_lists_gpu(row, gpu) &&
             (!k->machine.driver || !row->linux_min ||
              cmp_versions(row->linux_min, k->machine.driver) <= 0)) {
             return true;
@@ -625,15 +626,15 @@ static int newest_first(const void *x, const void *y)
 }
 
 /* "2.5.1+cu121" and "2.5.1" are one release for pip. */
-static bool is_installed(const struct plan_knowledge_package *p, const char *version)
+static bool package_is_installed(const struct plan_knowledge_package *p, const char *version)
 {
     const char *have = p->dist ? p->dist->version : NULL;
     size_t n = have ? strcspn(have, "+") : 0;
     return have && strlen(version) == n && strncmp(have, version, n) == 0;
 }
 
-static void refuse(struct plan_knowledge *k, struct plan_knowledge_package *p, const char *version,
-                   const char *reason)
+static void version_refuse(struct plan_knowledge *k, struct plan_knowledge_package *p,
+                           const char *version, const char *reason)
 {
     struct plan_knowledge_refusal *last =
         p->refusals.n ? &p->refusals.items[p->refusals.n - 1] : NULL;
@@ -672,13 +673,13 @@ static void collect_releases(struct plan_knowledge *k, struct plan_knowledge_pac
     for (int beyond = 0; beyond < 2; beyond++) {
         for (size_t i = 0; i < rows.n; i++) {
             const struct kb_release *r = rows.items[i];
-            if (is_installed(p, r->version) ||
+            if (package_is_installed(p, r->version) ||
                 beyond_driver(k, r->package, r->version) != (beyond == 1)) {
                 continue;
             }
             const char *why = refuses(k, r);
             if (why) {
-                refuse(k, p, r->version, why);
+                version_refuse(k, p, r->version, why);
                 VEC_PUSH(k->a, &refused, r->version);
             } else {
                 VEC_PUSH(k->a, &good, release_of_row(k, r, p->asks));
@@ -767,7 +768,7 @@ struct plan_knowledge_package *plan_knowledge_package(struct plan_knowledge *k, 
     return p ? p : make(k, name, false);
 }
 
-static int by_name(const void *x, const void *y)
+static int packages_by_name(const void *x, const void *y)
 {
     return strcmp((*(const struct plan_solve_package *const *)x)->name,
                   (*(const struct plan_solve_package *const *)y)->name);
@@ -784,6 +785,6 @@ void plan_knowledge_all_installed(struct plan_knowledge *k)
         }
     }
     if (k->installed.n) {
-        qsort(k->installed.items, k->installed.n, sizeof *k->installed.items, by_name);
+        qsort(k->installed.items, k->installed.n, sizeof *k->installed.items, packages_by_name);
     }
 }

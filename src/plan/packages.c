@@ -272,7 +272,8 @@ static bool is_served_by_imports(struct planner *p, const struct asker *x,
     return true;
 }
 
-static bool is_newer(const struct plan_solve_release *r, const struct plan_solve_release *than)
+static bool release_is_newer_than(const struct plan_solve_release *r,
+                                  const struct plan_solve_release *than)
 {
     struct py_version a, b;
     return py_version_parse(str_of(r->version), &a) &&
@@ -284,8 +285,8 @@ static bool is_a_way_out(struct planner *p, const struct asker *x,
                          const struct plan_solve_release *r, bool any)
 {
     const struct kb_compat *c = plan_knowledge_compat(&p->k, x->name, r->version);
-    return any ||
-           (is_newer(r, x->p->solve.installed) && (x->must_move || (x->cudnn && c && !c->cudnn)));
+    return any || (release_is_newer_than(r, x->p->solve.installed) &&
+                   (x->must_move || (x->cudnn && c && !c->cudnn)));
 }
 
 /* Where some releases are known to have code for the GPUs, those of which it is not known are no
@@ -708,7 +709,7 @@ static const char *checked_against(struct planner *p)
                                  "admit was not asked.");
 }
 
-static void add_packages(struct planner *p, struct plan_way *way, const struct found *f)
+static void way_add_packages(struct planner *p, struct plan_way *way, const struct found *f)
 {
     const struct plan_solve_answer *s = &f->answer;
     struct plan_package *list = arena_array(p->a, s->changes.n, sizeof *list);
@@ -732,7 +733,7 @@ static void add_packages(struct planner *p, struct plan_way *way, const struct f
                  .n_packages = s->changes.n});
 }
 
-static void add_folders(struct planner *p, struct plan_way *way, const char *folders)
+static void way_add_folders(struct planner *p, struct plan_way *way, const char *folders)
 {
     const char *old = env_value(p->m->config.env, p->m->config.n_env, "LD_LIBRARY_PATH");
     const char *command = diag_prepend_folders(p->m, folders);
@@ -769,7 +770,7 @@ static void add_found_by_folders(struct planner *p, struct plan_way *way, const 
     }
 }
 
-static void add_way(struct planner *p, const struct found *f)
+static void packages_add_way(struct planner *p, const struct found *f)
 {
     struct plan_way way = {.reach = PLAN_PIP};
     way.unproved = "packages that are not installed cannot be tried in the model; the versions are "
@@ -777,14 +778,14 @@ static void add_way(struct planner *p, const struct found *f)
     add_reinstalls(p, &way, f);
     const char *again = list_of_again(p, &way);
     if (f) {
-        add_packages(p, &way, f);
+        way_add_packages(p, &way, f);
         for (size_t i = 0; i < p->findings.n; i++) {
             VEC_PUSH(p->a, &way.mends, p->findings.items[i]);
         }
     }
     const char *folders = with_folders_of_again(p, f ? folders_of(p, f) : "");
     if (*folders) {
-        add_folders(p, &way, folders);
+        way_add_folders(p, &way, folders);
         add_found_by_folders(p, &way, folders);
     }
     way.title = title_of(p, again, f);
@@ -798,13 +799,13 @@ static void add_ways(struct planner *p)
     for (size_t n = 1; n <= PLAN_SOLVE_CHOICES_MAX && added < WAYS_MAX; n++) {
         for (size_t i = p->found.n; i-- > 0 && added < WAYS_MAX;) {
             if (p->found.items[i].answer.changes.n == n && !is_dominated(p, i)) {
-                add_way(p, &p->found.items[i]);
+                packages_add_way(p, &p->found.items[i]);
                 added++;
             }
         }
     }
     if (!added && p->again.n) {
-        add_way(p, NULL);
+        packages_add_way(p, NULL);
     }
 }
 

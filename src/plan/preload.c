@@ -32,7 +32,7 @@ const char *plan_file_for(struct plan_work *x, const char *name, const plan_text
     return first;
 }
 
-static bool has_name(const plan_texts *paths, const char *name)
+static bool paths_have_name(const plan_texts *paths, const char *name)
 {
     for (size_t i = 0; i < paths->n; i++) {
         if (strcmp(path_base(paths->items[i]), name) == 0) {
@@ -63,8 +63,8 @@ static bool needs(struct plan_work *x, const char *path, const char *other)
 }
 
 /* What a library needs goes before it, the rest stays in the order in which it was asked for. */
-static void visit(struct plan_work *x, const plan_texts *paths, size_t i, bool *done,
-                  plan_texts *out)
+static void order_visit(struct plan_work *x, const plan_texts *paths, size_t i, bool *done,
+                        plan_texts *out)
 {
     if (done[i]) {
         return;
@@ -72,7 +72,7 @@ static void visit(struct plan_work *x, const plan_texts *paths, size_t i, bool *
     done[i] = true;
     for (size_t k = 0; k < paths->n; k++) {
         if (!done[k] && needs(x, paths->items[i], paths->items[k])) {
-            visit(x, paths, k, done, out);
+            order_visit(x, paths, k, done, out);
         }
     }
     VEC_PUSH(x->a, out, paths->items[i]);
@@ -83,7 +83,7 @@ static plan_texts in_order(struct plan_work *x, const plan_texts *paths)
     plan_texts out = {0};
     bool *done = arena_array(x->a, paths->n + 1, sizeof *done);
     for (size_t i = 0; i < paths->n; i++) {
-        visit(x, paths, i, done, &out);
+        order_visit(x, paths, i, done, &out);
     }
     return out;
 }
@@ -154,7 +154,7 @@ static struct model_change change_of(struct plan_work *x, const struct plan_set 
 
 /* Adds what the failing processes still lack, and what the libraries of the set need themselves,
  * until nothing is added any more. */
-static plan_texts grow(struct plan_work *x, plan_texts paths)
+static plan_texts paths_grow(struct plan_work *x, plan_texts paths)
 {
     for (int tries = 0; tries < PLAN_TRIES_MAX && paths.n < PLAN_PRELOADS_MAX; tries++) {
         plan_lacks lacks = {0};
@@ -167,7 +167,8 @@ static plan_texts grow(struct plan_work *x, plan_texts paths)
         }
         for (size_t i = 0; i < lacks.n; i++) {
             const char *name = lacks.items[i].lack.name;
-            const char *file = has_name(&paths, name) ? NULL : plan_file_for(x, name, &paths);
+            const char *file =
+                paths_have_name(&paths, name) ? NULL : plan_file_for(x, name, &paths);
             if (file) {
                 VEC_PUSH(x->a, &paths, file);
             }
@@ -192,7 +193,7 @@ static const struct kb_family *family_of(const struct plan_work *x, const char *
     return NULL;
 }
 
-static bool in_family(const struct kb_family *f, const char *name)
+static bool family_has_name(const struct kb_family *f, const char *name)
 {
     for (size_t i = 0; f && i < f->members.n; i++) {
         if (str_glob(f->members.items[i], name)) {
@@ -202,7 +203,7 @@ static bool in_family(const struct kb_family *f, const char *name)
     return false;
 }
 
-static bool is_library(struct plan_work *x, const char *path)
+static bool path_is_library(struct plan_work *x, const char *path)
 {
     const struct elf_image *image = image_of(x, path);
     return image && image->state == ELF_STATE_OK && image->type == ET_DYN && !image->dynamic_bad;
@@ -211,7 +212,7 @@ static bool is_library(struct plan_work *x, const char *path)
 static void add_from(struct plan_work *x, const char *dir, const char *name, plan_texts *paths)
 {
     const char *path = path_join(x->a, dir, name);
-    if (!strchr(name, '/') && !has_name(paths, name) && is_library(x, path)) {
+    if (!strchr(name, '/') && !paths_have_name(paths, name) && path_is_library(x, path)) {
         VEC_PUSH(x->a, paths, path);
     }
 }
@@ -224,7 +225,7 @@ static plan_texts seeds(struct plan_work *x, const struct diag_finding *f, const
     plan_texts out = {0};
     const struct kb_family *family = family_of(x, name);
     for (size_t i = 0; i < paths->n; i++) {
-        if (!in_family(family, path_base(paths->items[i]))) {
+        if (!family_has_name(family, path_base(paths->items[i]))) {
             VEC_PUSH(x->a, &out, paths->items[i]);
         }
     }
@@ -232,7 +233,7 @@ static plan_texts seeds(struct plan_work *x, const struct diag_finding *f, const
     for (size_t i = 0; family && i < x->m->processes.n; i++) {
         const struct model_process *p = x->m->processes.items[i];
         for (size_t k = 0; p->ldso && diag_shows_in(x->m, f, p) && k < p->ldso->requests.n; k++) {
-            if (in_family(family, p->ldso->requests.items[k]->name)) {
+            if (family_has_name(family, p->ldso->requests.items[k]->name)) {
                 add_from(x, dir, p->ldso->requests.items[k]->name, &out);
             }
         }
@@ -240,7 +241,7 @@ static plan_texts seeds(struct plan_work *x, const struct diag_finding *f, const
     return out;
 }
 
-static bool is_gone(const struct plan_verdict *v, const struct diag_finding *f)
+static bool finding_is_gone(const struct plan_verdict *v, const struct diag_finding *f)
 {
     for (size_t i = 0; i < v->gone.n; i++) {
         if (v->gone.items[i] == f) {
@@ -328,9 +329,9 @@ static void try_copies(struct plan_work *x, const struct diag_finding *f, struct
     if (!strchr(f->culprit, ' ')) {
         copies = plan_copies_of(x, path_base(f->culprit));
     }
-    for (size_t i = 0; i < copies.n && !is_gone(&s->found, f); i++) {
-        plan_texts tried =
-            grow(x, seeds(x, f, copies.items[i].dir, copies.items[i].soname, &s->best->paths));
+    for (size_t i = 0; i < copies.n && !finding_is_gone(&s->found, f); i++) {
+        plan_texts tried = paths_grow(
+            x, seeds(x, f, copies.items[i].dir, copies.items[i].soname, &s->best->paths));
         if (tried.n) {
             try_set(x, &tried, s);
         }
@@ -340,7 +341,7 @@ static void try_copies(struct plan_work *x, const struct diag_finding *f, struct
 void plan_find_preloads(struct plan_work *x, struct plan_set *ret, struct plan_set *ret_shadowed)
 {
     struct search s = {0};
-    *ret = (struct plan_set){.paths = grow(x, (plan_texts){0})};
+    *ret = (struct plan_set){.paths = paths_grow(x, (plan_texts){0})};
     *ret_shadowed = (struct plan_set){0};
     if (ret->paths.n == 0 || !judge_set(x, ret, &s.found) || s.found.worse) {
         *ret = (struct plan_set){0};
@@ -350,7 +351,7 @@ void plan_find_preloads(struct plan_work *x, struct plan_set *ret, struct plan_s
     s.shadowed = ret_shadowed;
     for (size_t i = 0; i < x->report->findings.n; i++) {
         const struct diag_finding *f = x->report->findings.items[i];
-        if (f->severity != DIAG_NOTE && f->scripts.n && !is_gone(&s.found, f)) {
+        if (f->severity != DIAG_NOTE && f->scripts.n && !finding_is_gone(&s.found, f)) {
             try_copies(x, f, &s);
         }
     }

@@ -6,7 +6,7 @@
 
 /* ------------------------------------------------------------------ findings, before and after */
 
-static bool names(const struct diag_finding *f, const char *text)
+static bool finding_names(const struct diag_finding *f, const char *text)
 {
     for (size_t i = 0; i < f->likewise.n; i++) {
         if (strcmp(f->likewise.items[i], text) == 0) {
@@ -23,7 +23,7 @@ static const struct diag_finding *counterpart(const struct diag_report *r,
     for (size_t i = 0; i < r->findings.n; i++) {
         const struct diag_finding *g = r->findings.items[i];
         if (g->severity != DIAG_NOTE && g->cause == f->cause &&
-            (names(g, f->culprit) || names(f, g->culprit))) {
+            (finding_names(g, f->culprit) || finding_names(f, g->culprit))) {
             return g;
         }
     }
@@ -81,7 +81,7 @@ struct end {
 };
 typedef VEC(struct end) end_list;
 
-static bool is_same_file(const struct ldso_file *a, const struct ldso_file *b)
+static bool files_are_same(const struct ldso_file *a, const struct ldso_file *b)
 {
     return a == b || (a && b && a->dev == b->dev && a->ino == b->ino);
 }
@@ -163,7 +163,7 @@ static const struct end *same_request(const end_list *list, const struct end *e,
 {
     for (size_t i = 0; i < list->n; i++) {
         const struct end *o = &list->items[(at + i) % list->n];
-        if (is_same_file(o->caller, e->caller) && strcmp(o->key, e->key) == 0) {
+        if (files_are_same(o->caller, e->caller) && strcmp(o->key, e->key) == 0) {
             return o;
         }
     }
@@ -174,7 +174,8 @@ static const struct end *same_request(const end_list *list, const struct end *e,
 static bool was_blamed(const struct plan_verdict *v, const struct end *e)
 {
     for (size_t i = 0; i < v->gone.n; i++) {
-        if (names(v->gone.items[i], e->name) || names(v->gone.items[i], path_base(e->path)) ||
+        if (finding_names(v->gone.items[i], e->name) ||
+            finding_names(v->gone.items[i], path_base(e->path)) ||
             strcmp(v->gone.items[i]->culprit, e->path) == 0) {
             return true;
         }
@@ -202,7 +203,7 @@ static size_t count_distinct(key_list *list)
     return n;
 }
 
-static uint64_t key_of(struct arena *a, const struct end *e)
+static uint64_t end_key(struct arena *a, const struct end *e)
 {
     const char *text = arena_printf(a, "%llx:%llx %s", (unsigned long long)e->caller->dev,
                                     (unsigned long long)e->caller->ino, e->key);
@@ -225,9 +226,10 @@ static bool add_request(struct plan_work *x, struct plan_way *way, const struct 
 }
 
 /* One process: false if a request that was right fails now. */
-static bool compare_process(struct plan_work *x, const struct plan_verdict *v,
-                            const struct model_process *before, const struct model_process *after,
-                            struct plan_way *way, key_list *kept)
+static bool proof_compare_process(struct plan_work *x, const struct plan_verdict *v,
+                                  const struct model_process *before,
+                                  const struct model_process *after, struct plan_way *way,
+                                  key_list *kept)
 {
     end_list was = ends_of(x->a, before), is = ends_of(x->a, after);
     for (size_t i = 0; i < was.n; i++) {
@@ -235,8 +237,8 @@ static bool compare_process(struct plan_work *x, const struct plan_verdict *v,
         if (!now || (!e->file && !now->file)) {
             continue;
         }
-        if (e->file && is_same_file(e->file, now->file)) {
-            VEC_PUSH(x->a, kept, key_of(x->a, e));
+        if (e->file && files_are_same(e->file, now->file)) {
+            VEC_PUSH(x->a, kept, end_key(x->a, e));
             continue;
         }
         bool blamed = e->file && was_blamed(v, e);
@@ -258,7 +260,7 @@ bool plan_prove(struct plan_work *x, const struct plan_verdict *v, struct plan_w
     }
     for (size_t i = 0; i < v->replayed->model.processes.n; i++) {
         const struct model_process *after = v->replayed->model.processes.items[i];
-        if (!compare_process(x, v, after->again_of, after, way, &kept)) {
+        if (!proof_compare_process(x, v, after->again_of, after, way, &kept)) {
             return false;
         }
     }

@@ -104,7 +104,7 @@ static bool need_fails(struct search *s, const struct choice *by,
     return now ? !plan_solve_need_fits(need, now->version) : target->known || need->files;
 }
 
-static bool forward(struct search *s, struct conflict *ret)
+static bool search_forward(struct search *s, struct conflict *ret)
 {
     for (size_t i = 0; i < s->problem->n_needs; i++) {
         const struct plan_solve_need *need = &s->problem->needs[i];
@@ -188,7 +188,7 @@ static bool collides(struct search *s, struct conflict *ret)
 
 /* ------------------------------------------------------------------ the search */
 
-static void search(struct search *s);
+static void search_all(struct search *s);
 
 static void try_release(struct search *s, const struct plan_solve_package *p,
                         const struct plan_solve_release *r, const char *why)
@@ -199,7 +199,7 @@ static void try_release(struct search *s, const struct plan_solve_package *p,
     }
     s->choices[s->n++] = (struct choice){p, r, why, r != p->installed};
     s->n_changed += r != p->installed;
-    search(s);
+    search_all(s);
     s->n_changed -= r != p->installed;
     s->n--;
 }
@@ -343,7 +343,7 @@ static const struct plan_solve_goal *open_goal(const struct search *s)
     return NULL;
 }
 
-static void search(struct search *s)
+static void search_all(struct search *s)
 {
     s->bound = s->bound || ++s->steps > PLAN_SOLVE_STEPS_MAX;
     if (s->bound || (s->found && s->n_changed >= s->n_best)) {
@@ -363,7 +363,7 @@ static void search(struct search *s)
     }
     if (collides(s, &c)) {
         say_collision(s, &c);
-    } else if (forward(s, &c)) {
+    } else if (search_forward(s, &c)) {
         settle_forward(s, &c);
     } else if (backward(s, &c)) {
         settle_backward(s, &c);
@@ -376,6 +376,6 @@ void solve(struct arena *a, const struct plan_solve_problem *problem, struct pla
 {
     *ret = (struct plan_solve_answer){0};
     struct search s = {.a = a, .problem = problem, .answer = ret};
-    search(&s);
+    search_all(&s);
     ret->outcome = s.found ? PLAN_SOLVE_FOUND : s.bound ? PLAN_SOLVE_BOUND : PLAN_SOLVE_NONE;
 }
