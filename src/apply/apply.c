@@ -125,13 +125,14 @@ static const char *elf_objection(const struct doing *d)
                : NULL;
 }
 
-static bool same_text(const char *a, const char *b)
+static bool texts_are_same(const char *a, const char *b)
 {
     return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
 /* Whether the file's path in force is the one that is wanted. */
-static bool has_path(const struct doing *d, struct root *root, const char *file, const char *path)
+static bool file_has_path(const struct doing *d, struct root *root, const char *file,
+                          const char *path)
 {
     const void *data;
     size_t size;
@@ -142,7 +143,7 @@ static bool has_path(const struct doing *d, struct root *root, const char *file,
     }
     elf_image_parse(d->m->arena, data, size, &image);
     const char *now = image.runpath ? image.runpath : image.rpath;
-    bool same = image.state == ELF_STATE_OK && same_text(now, path);
+    bool same = image.state == ELF_STATE_OK && texts_are_same(now, path);
     (void)munmap((void *)data, size); // cannot fail for a mapping of ours
     return same;
 }
@@ -181,7 +182,7 @@ static int run_patchelf(const char *copy, void *arg, struct gm_err *err)
     }
     rc = rc < 0 ? rc : root_open(&host, "/", err);
     if (rc == 0) {
-        bool done = has_path(d, &host, copy, s->new_path);
+        bool done = file_has_path(d, &host, copy, s->new_path);
         root_close(&host);
         rc = done ? 0 : gm_err_set(err, GM_ERR_FORMAT, "patchelf did not write what was asked");
     }
@@ -191,7 +192,7 @@ static int run_patchelf(const char *copy, void *arg, struct gm_err *err)
 static int edit_elf(const struct doing *d, struct gm_err *err)
 {
     const char *path, *real = model_real_path(d->m, d->step->file);
-    if (!real || !has_path(d, d->m->root, real, d->step->old_path)) {
+    if (!real || !file_has_path(d, d->m->root, real, d->step->old_path)) {
         return gm_err_set(err, GM_ERR_FORMAT, "%s is not what it was when the plan was made",
                           d->step->file);
     }
@@ -236,7 +237,7 @@ static bool is_reinstall(const struct plan_package *p)
 }
 
 /* The words after the installer's own: pip and uv know the same options. */
-static void add_packages(struct arena *a, const struct plan_step *step, texts *words)
+static void words_add_packages(struct arena *a, const struct plan_step *step, texts *words)
 {
     bool again = step->n_packages > 0;
     for (size_t i = 0; i < step->n_packages; i++) {
@@ -268,7 +269,7 @@ static int run_installer(void *arg, struct gm_err *err)
     struct arena *a = d->m->arena;
     struct child_end end;
     texts words = installer(d);
-    add_packages(a, d->step, &words);
+    words_add_packages(a, d->step, &words);
     VEC_PUSH(a, &words, NULL);
     const struct child c = {.path = words.items[0],
                             .argv = words.items,
@@ -286,7 +287,7 @@ static int run_installer(void *arg, struct gm_err *err)
     return rc;
 }
 
-static int install(const struct doing *d, struct gm_err *err)
+static int packages_install(const struct doing *d, struct gm_err *err)
 {
     return apply_work_run(d->w, run_installer, (void *)d, err);
 }
@@ -331,7 +332,7 @@ static const struct {
     [PLAN_LINK] = {.carry_out = put_links},
     [PLAN_HOOK] = {.carry_out = put_hook, .objection = hook_objection},
     [PLAN_EDIT_ELF] = {.carry_out = edit_elf, .objection = elf_objection},
-    [PLAN_PACKAGES] = {.carry_out = install, .objection = packages_objection},
+    [PLAN_PACKAGES] = {.carry_out = packages_install, .objection = packages_objection},
     [PLAN_TEXT] = {.never = "it has a step that only a person can do"},
 };
 
@@ -397,7 +398,7 @@ const struct plan_way *apply_best(struct model *m, const struct plan *plan,
     return best;
 }
 
-static int carry_out(struct doing *d, const struct plan_way *way, struct gm_err *err)
+static int way_carry_out(struct doing *d, const struct plan_way *way, struct gm_err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < way->steps.n; i++) {
@@ -451,7 +452,7 @@ int apply_way(struct model *m, const struct plan_way *way, const struct apply_op
     struct doing d = {.m = m, .o = o, .w = &ret->work};
     rc = apply_work_begin(&ret->work, &ret->place, o->what, way->title, err);
     ret->id = ret->work.journal.id;
-    rc = rc < 0 ? rc : carry_out(&d, way, err);
+    rc = rc < 0 ? rc : way_carry_out(&d, way, err);
     rc = rc < 0 ? rc : apply_work_finish(&ret->work, err);
     if (rc < 0) {
         roll_back(m, o, ret, err);

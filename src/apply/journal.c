@@ -27,7 +27,7 @@ static char *encoded(struct arena *a, const char *s)
     return out;
 }
 
-static int hex_digit(char c)
+static int journal_hex_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -41,8 +41,8 @@ static char *decoded(struct arena *a, struct str s)
             *p++ = s.s[i];
             continue;
         }
-        int high = s.n - i > 2 ? hex_digit(s.s[i + 1]) : -1;
-        int low = s.n - i > 2 ? hex_digit(s.s[i + 2]) : -1;
+        int high = s.n - i > 2 ? journal_hex_digit(s.s[i + 1]) : -1;
+        int low = s.n - i > 2 ? journal_hex_digit(s.s[i + 2]) : -1;
         if (high < 0 || low < 0 || (high == 0 && low == 0)) {
             return NULL;
         }
@@ -56,7 +56,7 @@ static bool hex_u64(struct str s, uint64_t *ret)
 {
     uint64_t v = 0;
     for (size_t i = 0; i < s.n; i++) {
-        int digit = hex_digit(s.s[i]);
+        int digit = journal_hex_digit(s.s[i]);
         if (digit < 0) {
             return false;
         }
@@ -306,7 +306,7 @@ static bool take_begin(struct apply_journal *j, const struct record *r)
     return j->what && j->title && j->base;
 }
 
-static bool take_folder(struct apply_journal *j, const struct record *r)
+static bool journal_take_folder(struct apply_journal *j, const struct record *r)
 {
     struct apply_journal_folder f = {.path = field(r, "path")};
     if (!f.path || folder_of(j, r) || (strcmp(f.path, ".") != 0 && !path_is_inside(f.path)) ||
@@ -421,13 +421,15 @@ static const struct {
     const char *kind;
     bool (*take)(struct apply_journal *j, const struct record *r);
 } kinds[] = {
-    {"begin", take_begin},   {"folder", take_folder},     {"stage", take_stage},
-    {"commit", take_commit}, {"packages", take_packages}, {"packages-done", take_packages_done},
-    {"left", take_left},     {"applied", take_applied},   {"verified", take_verified},
-    {"theirs", take_theirs}, {"undo", take_undo},
+    {"begin", take_begin},       {"folder", journal_take_folder},
+    {"stage", take_stage},       {"commit", take_commit},
+    {"packages", take_packages}, {"packages-done", take_packages_done},
+    {"left", take_left},         {"applied", take_applied},
+    {"verified", take_verified}, {"theirs", take_theirs},
+    {"undo", take_undo},
 };
 
-static bool take_record(struct arena *a, struct apply_journal *j, struct str text)
+static bool journal_take_record(struct arena *a, struct apply_journal *j, struct str text)
 {
     struct record r = {.a = a};
     struct str kind = str_cut(&text, ' ');
@@ -481,7 +483,7 @@ int apply_journal_parse(struct arena *a, struct str log, struct apply_journal *r
             ret->torn = true;
             return 0;
         }
-        if (!take_record(a, ret, text)) {
+        if (!journal_take_record(a, ret, text)) {
             return gm_err_set(err, GM_ERR_FORMAT, "record %zu has no meaning", number);
         }
         ret->chain = hash;
@@ -563,7 +565,7 @@ int apply_journal_scan_parse(struct arena *a, struct str text, uint64_t entries,
                : gm_err_set(err, GM_ERR_FORMAT, "the list of files is not whole");
 }
 
-static int by_path(const void *key, const void *entry)
+static int entry_by_path(const void *key, const void *entry)
 {
     return strcmp(key, ((const struct apply_journal_entry *)entry)->path);
 }
@@ -572,6 +574,6 @@ const struct apply_journal_entry *apply_journal_scan_find(const struct apply_jou
                                                           const char *path)
 {
     return scan->entries.n ? bsearch(path, scan->entries.items, scan->entries.n,
-                                     sizeof *scan->entries.items, by_path)
+                                     sizeof *scan->entries.items, entry_by_path)
                            : NULL;
 }

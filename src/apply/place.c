@@ -15,7 +15,7 @@ enum { DEPTH_MAX = 128, XATTR_BYTES_MAX = 64 << 10, COPY_BYTES = 256 << 10, LINK
 
 static const char system_home[] = "var/lib";
 
-static int said(struct gm_err *err, const char *what)
+static int place_said(struct gm_err *err, const char *what)
 {
     return gm_err_set(err, GM_ERR_LOOK, "%s: %s", what, strerror(errno));
 }
@@ -45,11 +45,11 @@ int apply_place_open(struct apply_place *p, struct arena *a, struct root *root, 
     p->swap = folder_path_objection(a, path_dir(a, p->base_path));
     p->base = open(p->base_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (p->base < 0) {
-        return said(err, p->base_path);
+        return place_said(err, p->base_path);
     }
     p->home =
         is_system ? apply_place_look(p, system_home, err) : fcntl(p->base, F_DUPFD_CLOEXEC, 3);
-    return p->home >= 0 ? 0 : said(err, is_system ? system_home : p->base_path);
+    return p->home >= 0 ? 0 : place_said(err, is_system ? system_home : p->base_path);
 }
 
 void apply_place_close(struct apply_place *p)
@@ -68,7 +68,7 @@ int apply_place_lock(struct apply_place *p, struct gm_err *err)
         return gm_err_set(err, GM_ERR_LOOK, "%s: another gpumend is changing it right now",
                           p->base_path);
     }
-    return said(err, p->base_path);
+    return place_said(err, p->base_path);
 }
 
 static char *inside(struct root *root, struct arena *a, const char *path)
@@ -143,7 +143,7 @@ static int check_folder(const struct apply_place *p, int fd, const char *path, s
 {
     struct stat st;
     if (fstat(fd, &st) < 0) {
-        return said(err, path);
+        return place_said(err, path);
     }
     const char *why = objection(p, fd, &st);
     return why ? gm_err_set(err, GM_ERR_UNSUPPORTED, "nothing is written into %s: %s",
@@ -151,12 +151,13 @@ static int check_folder(const struct apply_place *p, int fd, const char *path, s
                : 0;
 }
 
-static int walk(const struct apply_place *p, const char *path, bool to_change, struct gm_err *err)
+static int place_walk(const struct apply_place *p, const char *path, bool to_change,
+                      struct gm_err *err)
 {
     int fd = fcntl(p->base, F_DUPFD_CLOEXEC, 3);
     struct str rest = str_of(strcmp(path, ".") == 0 ? NULL : path);
     if (fd < 0) {
-        return said(err, path);
+        return place_said(err, path);
     }
     if (to_change && check_folder(p, fd, ".", err) < 0) {
         close_fd(fd);
@@ -188,13 +189,13 @@ static int walk(const struct apply_place *p, const char *path, bool to_change, s
 
 int apply_place_folder(const struct apply_place *p, const char *path, struct gm_err *err)
 {
-    return walk(p, path, true, err);
+    return place_walk(p, path, true, err);
 }
 
 int apply_place_may_change(const struct apply_place *p, const char *path, struct gm_err *err)
 {
     struct gm_err why;
-    int fd = walk(p, path, true, &why);
+    int fd = place_walk(p, path, true, &why);
     if (fd >= 0) {
         close_fd(fd);
         return 0;
@@ -205,7 +206,7 @@ int apply_place_may_change(const struct apply_place *p, const char *path, struct
 
 int apply_place_look(const struct apply_place *p, const char *path, struct gm_err *err)
 {
-    int fd = walk(p, path, false, err);
+    int fd = place_walk(p, path, false, err);
     if (fd < 0 && errno == ENOENT && err) {
         err->code = GM_ERR_NONE;
     }
@@ -224,11 +225,11 @@ int apply_place_sig(const struct apply_place *p, int dir, const char *name,
     char target[LINK_BYTES_MAX];
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         *ret = (struct apply_journal_sig){.type = '-'};
-        return errno == ENOENT ? 0 : said(err, name);
+        return errno == ENOENT ? 0 : place_said(err, name);
     }
     ssize_t n = 0;
     if (S_ISLNK(st.st_mode) && (n = readlinkat(dir, name, target, sizeof target)) < 0) {
-        return said(err, name);
+        return place_said(err, name);
     }
     *ret = apply_journal_sig_of(&st, arena_strndup(p->arena, target, (size_t)n));
     return 0;
@@ -238,10 +239,10 @@ int apply_place_sig(const struct apply_place *p, int dir, const char *name,
 
 int apply_place_sync(int fd, const char *what, struct gm_err *err)
 {
-    return fsync(fd) == 0 ? 0 : said(err, what);
+    return fsync(fd) == 0 ? 0 : place_said(err, what);
 }
 
-static int write_all(int fd, struct str content)
+static int content_write(int fd, struct str content)
 {
     while (content.n) {
         ssize_t n = write(fd, content.s, content.n);
@@ -260,10 +261,11 @@ int apply_place_write(int dir, const char *name, mode_t mode, struct str content
 {
     int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
-        return said(err, name);
+        return place_said(err, name);
     }
-    int rc =
-        write_all(fd, content) < 0 || fchmod(fd, mode) < 0 || fsync(fd) < 0 ? said(err, name) : 0;
+    int rc = content_write(fd, content) < 0 || fchmod(fd, mode) < 0 || fsync(fd) < 0
+                 ? place_said(err, name)
+                 : 0;
     close_fd(fd);
     return rc;
 }
@@ -274,7 +276,7 @@ int apply_place_read(const struct apply_place *p, int dir, const char *name, siz
     struct stat st;
     int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0) {
-        int rc = said(err, name);
+        int rc = place_said(err, name);
         close_fd(fd);
         return rc;
     }
@@ -289,7 +291,7 @@ int apply_place_read(const struct apply_place *p, int dir, const char *name, siz
         got = read(fd, text + n, (size_t)st.st_size - n);
         n += got > 0 ? (size_t)got : 0;
     }
-    int rc = got < 0 ? said(err, name) : 0;
+    int rc = got < 0 ? place_said(err, name) : 0;
     close_fd(fd);
     *ret = (struct str){text, n};
     return rc;
@@ -327,7 +329,7 @@ static int copy_content(int from, int to)
     static char buffer[COPY_BYTES];
     ssize_t n;
     while ((n = read(from, buffer, sizeof buffer)) > 0) {
-        if (write_all(to, (struct str){buffer, (size_t)n}) < 0) {
+        if (content_write(to, (struct str){buffer, (size_t)n}) < 0) {
             return -1;
         }
     }
@@ -356,10 +358,10 @@ int apply_place_copy(int from_dir, const char *from, int to_dir, const char *to,
 {
     int in = openat(from_dir, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (in < 0) {
-        return said(err, from);
+        return place_said(err, from);
     }
     int out = openat(to_dir, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int rc = out < 0 || copy_into(in, out) < 0 ? said(err, from) : 0;
+    int rc = out < 0 || copy_into(in, out) < 0 ? place_said(err, from) : 0;
     close_fd(in);
     close_fd(out);
     return rc;
@@ -414,14 +416,14 @@ static int remove_below(int dir, dev_t device, unsigned depth)
 
 int apply_place_remove(int dir, const char *name, struct gm_err *err)
 {
-    return remove_entry(dir, name, 0, DEPTH_MAX) < 0 ? said(err, name) : 0;
+    return remove_entry(dir, name, 0, DEPTH_MAX) < 0 ? place_said(err, name) : 0;
 }
 
 int apply_place_times(int dir, const char *name, const struct apply_journal_sig *sig,
                       struct gm_err *err)
 {
     const struct timespec times[2] = {sig->atime, sig->mtime};
-    return utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? said(err, name) : 0;
+    return utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? place_said(err, name) : 0;
 }
 
 /* ------------------------------------------------------------------ the folder of journals */
@@ -460,19 +462,19 @@ static char *passing_name(struct apply_place *p, struct gm_err *err)
     return arena_printf(p->arena, "%s.new.%s", p->top, times_text(p->arena, &home));
 }
 
-static int open_top(struct apply_place *p)
+static int place_open_top(struct apply_place *p)
 {
     return openat(p->home, p->top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 int apply_place_find_top(struct apply_place *p, struct gm_err *err)
 {
-    int fd = open_top(p);
+    int fd = place_open_top(p);
     if (fd >= 0 || errno == ENOENT) {
         err->code = GM_ERR_NONE;
         return fd;
     }
-    return said(err, p->top);
+    return place_said(err, p->top);
 }
 
 static int make_top(struct apply_place *p, struct gm_err *err)
@@ -483,15 +485,15 @@ static int make_top(struct apply_place *p, struct gm_err *err)
     }
     const char *times = passing + strlen(p->top) + strlen(".new.");
     if (mkdirat(p->home, passing, 0700) < 0) {
-        return said(err, p->base_path);
+        return place_said(err, p->base_path);
     }
     int fd = openat(p->home, passing, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int rc = fd < 0 || mkdirat(fd, "journal", 0700) < 0 ? said(err, passing) : 0;
+    int rc = fd < 0 || mkdirat(fd, "journal", 0700) < 0 ? place_said(err, passing) : 0;
     rc = rc < 0 ? rc : apply_place_write(fd, "before", 0600, str_of(times), err);
     rc = rc < 0 ? rc : apply_place_sync(fd, passing, err);
     close_fd(fd);
     if (rc == 0 && renameat(p->home, passing, p->home, p->top) < 0) {
-        rc = said(err, p->top);
+        rc = place_said(err, p->top);
     }
     return rc < 0 ? rc : apply_place_sync(p->home, p->base_path, err);
 }
@@ -507,20 +509,20 @@ static int settle_top(struct apply_place *p, int top, struct gm_err *err)
     }
     rc = apply_place_read(p, top, "before", 64, &times, err);
     rc = rc < 0 ? rc : restore_home(p, times.s, err);
-    return rc < 0 || unlinkat(top, "before", 0) == 0 ? rc : said(err, "before");
+    return rc < 0 || unlinkat(top, "before", 0) == 0 ? rc : place_said(err, "before");
 }
 
 int apply_place_top(struct apply_place *p, struct gm_err *err)
 {
     int rc = check_folder(p, p->home, ".", err);
-    int fd = rc < 0 ? -1 : open_top(p);
+    int fd = rc < 0 ? -1 : place_open_top(p);
     if (rc < 0 || (fd < 0 && errno != ENOENT)) {
-        return rc < 0 ? rc : said(err, p->top);
+        return rc < 0 ? rc : place_said(err, p->top);
     }
     if (fd < 0) {
         rc = make_top(p, err);
-        fd = rc < 0 ? -1 : open_top(p);
-        rc = rc < 0 || fd >= 0 ? rc : said(err, p->top);
+        fd = rc < 0 ? -1 : place_open_top(p);
+        rc = rc < 0 || fd >= 0 ? rc : place_said(err, p->top);
     }
     rc = rc < 0 ? rc : check_folder(p, fd, p->top, err);
     rc = rc < 0 ? rc : settle_top(p, fd, err);
@@ -543,7 +545,7 @@ static bool is_passing(const char *name, void *top)
     return starts_with(name, top) && starts_with(name + strlen(top), ".new.");
 }
 
-static bool is_gone(const char *name, void *unused)
+static bool name_is_gone(const char *name, void *unused)
 {
     (void)unused;
     return starts_with(name, "gone-");
@@ -574,10 +576,10 @@ static int sweep_journals(struct apply_place *p, int top, bool *ret_empty, struc
     struct root_dir found;
     int dir = openat(top, "journal", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0) {
-        return said(err, "journal");
+        return place_said(err, "journal");
     }
     int rc = check_folder(p, dir, "journal", err);
-    rc = rc < 0 ? rc : names_in(p, dir, &(struct root_filter){.keep = is_gone}, &found, err);
+    rc = rc < 0 ? rc : names_in(p, dir, &(struct root_filter){.keep = name_is_gone}, &found, err);
     for (size_t i = 0; rc == 0 && i < found.n; i++) {
         rc = apply_place_remove(dir, found.names[i], err);
     }
@@ -591,9 +593,9 @@ int apply_place_sweep(struct apply_place *p, struct gm_err *err)
 {
     int rc = check_folder(p, p->home, ".", err);
     rc = rc < 0 ? rc : sweep_passing(p, err);
-    int top = rc < 0 ? -1 : open_top(p);
+    int top = rc < 0 ? -1 : place_open_top(p);
     if (rc < 0 || top < 0) {
-        return rc < 0 || errno == ENOENT ? rc : said(err, p->top);
+        return rc < 0 || errno == ENOENT ? rc : place_said(err, p->top);
     }
     bool empty = false;
     rc = check_folder(p, top, p->top, err);
@@ -605,7 +607,7 @@ int apply_place_sweep(struct apply_place *p, struct gm_err *err)
     }
     const char *passing = passing_name(p, err);
     if (!passing || renameat(p->home, p->top, p->home, passing) < 0) {
-        return passing ? said(err, p->top) : GM_ERR_LOOK;
+        return passing ? place_said(err, p->top) : GM_ERR_LOOK;
     }
     return finish_passing(p, passing, err);
 }

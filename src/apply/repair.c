@@ -17,7 +17,7 @@ struct trial {
 
 /* ------------------------------------------------------------------ the model, once more */
 
-static bool has_text(const struct diag_finding *f, const char *culprit)
+static bool finding_has_text(const struct diag_finding *f, const char *culprit)
 {
     for (size_t i = 0; i < f->likewise.n; i++) {
         if (strcmp(f->likewise.items[i], culprit) == 0) {
@@ -32,7 +32,8 @@ static bool is_found(const struct diag_report *report, const struct diag_finding
 {
     for (size_t i = 0; i < report->findings.n; i++) {
         const struct diag_finding *g = report->findings.items[i];
-        if (g->cause == f->cause && (has_text(g, f->culprit) || has_text(f, g->culprit))) {
+        if (g->cause == f->cause &&
+            (finding_has_text(g, f->culprit) || finding_has_text(f, g->culprit))) {
             return true;
         }
     }
@@ -246,7 +247,7 @@ static const char *steps_of(struct model *m, const struct model_process *p)
     return text;
 }
 
-static struct trial cannot(const char *why)
+static struct trial trial_cannot(const char *why)
 {
     return (struct trial){.result = APPLY_CANNOT, .why = why};
 }
@@ -297,8 +298,9 @@ static struct trial try_scripts(const struct apply_order *o, struct apply_repair
         }
     }
     if (t.result == APPLY_VERIFIED && t.n_requests == 0) {
-        return cannot(t.n_scripts ? "the imports work; no library request of them can be tried here"
-                                  : "the plan names no program to try");
+        return trial_cannot(t.n_scripts
+                                ? "the imports work; no library request of them can be tried here"
+                                : "the plan names no program to try");
     }
     return t;
 }
@@ -313,11 +315,11 @@ static struct trial try_out(const struct apply_order *o, struct apply_repaired *
     }
     if (m->root->is_host && m->env && m->env->executable &&
         folder_safe_program(o->arena, m->env->executable, &err) < 0) {
-        return cannot(arena_strdup(o->arena, err.text));
+        return trial_cannot(arena_strdup(o->arena, err.text));
     }
-    return !m->root->is_host     ? cannot("its files belong to another system than this one")
-           : !m->env             ? cannot("it is not a Python environment; start the program")
-           : !m->env->executable ? cannot("it has no interpreter")
+    return !m->root->is_host     ? trial_cannot("its files belong to another system than this one")
+           : !m->env             ? trial_cannot("it is not a Python environment; start the program")
+           : !m->env->executable ? trial_cannot("it has no interpreter")
                                  : try_scripts(o, now);
 }
 
@@ -331,8 +333,8 @@ const char *apply_command(const struct apply_order *o, const char *command, cons
 }
 
 /* Tried, and then noted or taken back. */
-static int settle(const struct apply_order *o, struct apply_session *done,
-                  struct apply_repaired *ret, struct gm_err *err)
+static int session_settle(const struct apply_order *o, struct apply_session *done,
+                          struct apply_repaired *ret, struct gm_err *err)
 {
     const struct trial t = try_out(o, ret);
     struct gm_err undoing;
@@ -372,7 +374,7 @@ static int carry_through(const struct apply_order *o, const struct plan_way *way
     int rc = apply_way(&o->target->model, way, options, &done, err);
     if (rc == 0) {
         ret->way = way;
-        rc = settle(o, &done, ret, err);
+        rc = session_settle(o, &done, ret, err);
     }
     apply_close(&done);
     return rc;

@@ -16,7 +16,7 @@
 
 enum { DEPTH_MAX = 64, ENTRIES_MAX = 2000000, COPIED_BYTES_MAX = 1 << 20 };
 
-static int said(struct gm_err *err, const char *what)
+static int scan_said(struct gm_err *err, const char *what)
 {
     return gm_err_set(err, GM_ERR_LOOK, "%s: %s", what, strerror(errno));
 }
@@ -57,7 +57,7 @@ static int list_entry(const struct listing *l, int dir, const char *path, unsign
     struct stat st;
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0) {
-        rc = said(err, path);
+        rc = scan_said(err, path);
     } else if (st.st_dev == l->device) {
         rc = list_below(l, fd, path, depth - 1, err);
     }
@@ -86,7 +86,7 @@ static int list_below(const struct listing *l, int dir, const char *path, unsign
     return rc;
 }
 
-static int by_path(const void *a, const void *b)
+static int entries_by_path(const void *a, const void *b)
 {
     return strcmp(((const struct apply_journal_entry *)a)->path,
                   ((const struct apply_journal_entry *)b)->path);
@@ -98,13 +98,13 @@ static int list_tree(const struct apply_place *p, struct apply_journal_scan *ret
     struct stat st;
     *ret = (struct apply_journal_scan){0};
     if (fstat(p->base, &st) < 0) {
-        return said(err, p->base_path);
+        return scan_said(err, p->base_path);
     }
     struct apply_journal_entry base = {.path = ".", .sig = apply_journal_sig_of(&st, NULL)};
     VEC_PUSH(p->arena, &ret->entries, base);
     const struct listing listing = {.place = p, .device = st.st_dev, .scan = ret};
     int rc = list_below(&listing, p->base, ".", DEPTH_MAX, err);
-    qsort(ret->entries.items, ret->entries.n, sizeof *ret->entries.items, by_path);
+    qsort(ret->entries.items, ret->entries.n, sizeof *ret->entries.items, entries_by_path);
     return rc;
 }
 
@@ -113,7 +113,7 @@ static int list_tree(const struct apply_place *p, struct apply_journal_scan *ret
 static int open_part(const struct apply_work *w, const char *part, struct gm_err *err)
 {
     int fd = openat(w->folder, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd >= 0 ? fd : said(err, "the journal");
+    return fd >= 0 ? fd : scan_said(err, "the journal");
 }
 
 static const char *numbered(const struct apply_work *w, uint64_t n, const char *suffix)
@@ -129,7 +129,7 @@ static bool wants_copy(const struct apply_journal_entry *e)
             strstr(e->path, ".dist-info/") || strstr(e->path, "conda-meta/"));
 }
 
-static int open_parent(const struct apply_work *w, const char *path, struct gm_err *err)
+static int scan_open_parent(const struct apply_work *w, const char *path, struct gm_err *err)
 {
     return apply_place_look(w->place, apply_place_parent(w->place, path), err);
 }
@@ -138,7 +138,7 @@ static int keep_file(const struct apply_work *w, int farm, size_t i,
                      const struct apply_journal_entry *e, struct gm_err *err)
 {
     const char *name = path_base(e->path), *kept = numbered(w, i, "");
-    int dir = open_parent(w, e->path, err);
+    int dir = scan_open_parent(w, e->path, err);
     if (dir < 0) {
         return dir;
     }
@@ -159,7 +159,7 @@ static int open_farm(const struct apply_work *w, unsigned n, bool make, struct g
     int farm = make && mkdirat(part, name, 0700) < 0
                    ? -1
                    : openat(part, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int rc = farm < 0 ? said(err, "the journal") : farm;
+    int rc = farm < 0 ? scan_said(err, "the journal") : farm;
     (void)close(part); // only read from
     return rc;
 }
@@ -290,8 +290,8 @@ struct scans {
 };
 
 /* Everything the journal and the tree say of a change. */
-static int load(struct apply_work *w, const struct apply_journal_change *c, struct scans *ret,
-                struct gm_err *err)
+static int scans_load(struct apply_work *w, const struct apply_journal_change *c, struct scans *ret,
+                      struct gm_err *err)
 {
     *ret = (struct scans){0};
     int rc = read_scan(w, c, false, &ret->before, err);
@@ -331,7 +331,7 @@ static bool is_bytecode(const char *path)
 int apply_scan_check(struct apply_work *w, const struct apply_journal_change *c, struct gm_err *err)
 {
     struct scans s;
-    int rc = load(w, c, &s, err);
+    int rc = scans_load(w, c, &s, err);
     if (rc < 0 || !c->packages_done) {
         return rc;
     }
@@ -353,7 +353,7 @@ int apply_scan_theirs(struct apply_work *w, const struct apply_journal_change *c
                       struct gm_err *err)
 {
     struct scans s;
-    int rc = load(w, c, &s, err);
+    int rc = scans_load(w, c, &s, err);
     for (size_t i = 0; rc == 0 && i < s.after.entries.n; i++) {
         const struct apply_journal_entry *a = &s.after.entries.items[i];
         const struct apply_journal_entry *now = apply_journal_scan_find(&s.now, a->path);
@@ -370,7 +370,7 @@ int apply_scan_theirs(struct apply_work *w, const struct apply_journal_change *c
 static int remove_path(struct apply_work *w, const char *path, struct gm_err *err)
 {
     struct gm_err looked;
-    int dir = open_parent(w, path, &looked);
+    int dir = scan_open_parent(w, path, &looked);
     if (dir < 0) { // gone with the folder above
         return looked.code == GM_ERR_NONE ? 0 : gm_err_set(err, looked.code, "%s", looked.text);
     }
@@ -394,11 +394,11 @@ static int bring_back_folder(int dir, const struct apply_journal_entry *e, struc
 {
     const char *name = path_base(e->path);
     if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST) {
-        return said(err, e->path);
+        return scan_said(err, e->path);
     }
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int rc = fd < 0 || fchown(fd, e->sig.uid, e->sig.gid) < 0 || fchmod(fd, e->sig.mode) < 0
-                 ? said(err, e->path)
+                 ? scan_said(err, e->path)
                  : 0;
     if (fd >= 0) {
         (void)close(fd);
@@ -412,7 +412,7 @@ static int bring_back_link(int dir, const struct apply_journal_entry *e, struct 
     int rc = apply_place_remove(dir, name, err);
     if (rc == 0 && (symlinkat(e->sig.link, dir, name) < 0 ||
                     fchownat(dir, name, e->sig.uid, e->sig.gid, AT_SYMLINK_NOFOLLOW) < 0)) {
-        rc = said(err, e->path);
+        rc = scan_said(err, e->path);
     }
     return rc < 0 ? rc : apply_place_times(dir, name, &e->sig, err);
 }
@@ -430,18 +430,18 @@ static int bring_back_file(struct apply_work *w, int dir, int farm, size_t i,
         return rc;
     }
     if (errno != EXDEV) {
-        return said(err, e->path);
+        return scan_said(err, e->path);
     }
     const char *tmp = arena_printf(w->place->arena, ".gpumend-%s", from);
     rc = apply_place_remove(dir, tmp, err);
     rc = rc < 0 ? rc : apply_place_copy(farm, from, dir, tmp, err);
-    return rc < 0 || renameat(dir, tmp, dir, name) == 0 ? rc : said(err, e->path);
+    return rc < 0 || renameat(dir, tmp, dir, name) == 0 ? rc : scan_said(err, e->path);
 }
 
 static int bring_back(struct apply_work *w, int farm, size_t i, const struct apply_journal_entry *e,
                       struct gm_err *err)
 {
-    int dir = open_parent(w, e->path, err);
+    int dir = scan_open_parent(w, e->path, err);
     if (dir < 0) {
         return GM_ERR_LOOK;
     }
@@ -454,8 +454,8 @@ static int bring_back(struct apply_work *w, int farm, size_t i, const struct app
 }
 
 /* Whether the path is as it was before, or not of this change's making. */
-static bool is_settled(const struct apply_journal_change *c, const struct scans *s,
-                       const struct apply_journal_entry *before)
+static bool entry_is_settled(const struct apply_journal_change *c, const struct scans *s,
+                             const struct apply_journal_entry *before)
 {
     const struct apply_journal_entry *now = apply_journal_scan_find(&s->now, before->path);
     const struct apply_journal_entry *after = apply_journal_scan_find(made(c, s), before->path);
@@ -508,7 +508,7 @@ static int restore_tree(struct apply_work *w, const struct apply_journal_change 
     }
     for (size_t i = 0; rc == 0 && i < s->before.entries.n; i++) {
         const struct apply_journal_entry *e = &s->before.entries.items[i];
-        rc = is_settled(c, s, e) ? 0 : bring_back(w, farm, i, e, err);
+        rc = entry_is_settled(c, s, e) ? 0 : bring_back(w, farm, i, e, err);
     }
     return rc < 0 ? rc : restore_times(w, &s->before, err);
 }
@@ -516,12 +516,12 @@ static int restore_tree(struct apply_work *w, const struct apply_journal_change 
 int apply_scan_undo(struct apply_work *w, const struct apply_journal_change *c, struct gm_err *err)
 {
     struct scans s;
-    int rc = load(w, c, &s, err);
+    int rc = scans_load(w, c, &s, err);
     int farm = rc < 0 ? -1 : open_farm(w, c->n, false, err);
     rc = rc < 0 ? rc : farm < 0 ? farm : restore_tree(w, c, &s, farm, err);
     if (farm >= 0) {
         (void)close(farm);
     }
     /* Once for the whole tree, before the journal goes. */
-    return rc < 0 || syncfs(w->place->base) == 0 ? rc : said(err, w->place->base_path);
+    return rc < 0 || syncfs(w->place->base) == 0 ? rc : scan_said(err, w->place->base_path);
 }

@@ -85,8 +85,8 @@ static struct said read_events(struct arena *a, struct str output)
     return said;
 }
 
-static enum apply_result judge(struct arena *a, const struct apply_trial *t,
-                               const struct child_end *end, const char **ret_why)
+static enum apply_result trial_judge(struct arena *a, const struct apply_trial *t,
+                                     const struct child_end *end, const char **ret_why)
 {
     struct said said = read_events(a, end->output);
     const char *where = said.import ? arena_printf(a, "import %s", said.import) : "its start";
@@ -143,5 +143,5 @@ enum apply_result apply_try(struct arena *a, const struct apply_trial *t, const 
         *ret_why = arena_strdup(a, err.text);
         return APPLY_CANNOT;
     }
-    return judge(a, &limited, &end, ret_why);
+    return trial_judge(a, &limited, &end, ret_why);
 }

@@ -12,7 +12,7 @@
 
 enum { JOURNALS_MAX = 100000, DIGITS_MAX = 9 };
 
-static int said(struct gm_err *err, const char *what)
+static int work_said(struct gm_err *err, const char *what)
 {
     return gm_err_set(err, GM_ERR_LOOK, "%s: %s", what, strerror(errno));
 }
@@ -24,13 +24,13 @@ static const char *number(struct apply_work *w, uint64_t n)
 
 /* ------------------------------------------------------------------ the log */
 
-static int open_folder(int dir, const char *name)
+static int work_open_folder(int dir, const char *name)
 {
     return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /* "17" -> 17; 0 for what is no journal. */
-static unsigned id_of(const char *name)
+static unsigned journal_id(const char *name)
 {
     uint64_t id;
     struct str s = str_of(name);
@@ -40,7 +40,7 @@ static unsigned id_of(const char *name)
 static bool is_journal(const char *name, void *unused)
 {
     (void)unused;
-    return id_of(name) != 0;
+    return journal_id(name) != 0;
 }
 
 static int by_id(const void *a, const void *b)
@@ -65,7 +65,7 @@ static int list_ids(struct apply_place *p, int journals, struct ids *ret, struct
     }
     *ret = (struct ids){arena_array(p->arena, found.n + 1, sizeof *ret->items), found.n};
     for (size_t i = 0; i < found.n; i++) {
-        ret->items[i] = id_of(found.names[i]);
+        ret->items[i] = journal_id(found.names[i]);
     }
     qsort(ret->items, ret->n, sizeof *ret->items, by_id);
     return 0;
@@ -81,8 +81,8 @@ static int open_journals(struct apply_work *w, struct apply_place *p, struct gm_
     if (w->top < 0) {
         return found.code == GM_ERR_NONE ? 0 : gm_err_set(err, found.code, "%s", found.text);
     }
-    w->journals = open_folder(w->top, "journal");
-    return w->journals >= 0 ? 0 : said(err, "the journals");
+    w->journals = work_open_folder(w->top, "journal");
+    return w->journals >= 0 ? 0 : work_said(err, "the journals");
 }
 
 /* Opens the folder of a journal and reads it. */
@@ -90,14 +90,14 @@ static int open_journal(struct apply_work *w, unsigned id, int flags, struct gm_
 {
     const char *name = number(w, id);
     struct str text;
-    w->folder = open_folder(w->journals, name);
+    w->folder = work_open_folder(w->journals, name);
     w->log = w->folder < 0 ? -1 : openat(w->folder, "log", flags | O_NOFOLLOW | O_CLOEXEC);
     if (w->log < 0 && errno == ENOENT && w->folder >= 0) {
         w->journal = (struct apply_journal){.id = id}; // it never began
         return 0;
     }
     if (w->log < 0) {
-        return said(err, "the journal");
+        return work_said(err, "the journal");
     }
     int rc = apply_place_read(w->place, w->folder, "log", APPLY_JOURNAL_BYTES_MAX, &text, err);
     rc = rc < 0 ? rc : apply_journal_parse(w->place->arena, text, &w->journal, err);
@@ -135,18 +135,18 @@ static int make_journal(struct apply_work *w, const char *what, const char *titl
                         struct gm_err *err)
 {
     const char *id = number(w, w->journal.id);
-    if (mkdirat(w->journals, id, 0700) < 0 || (w->folder = open_folder(w->journals, id)) < 0) {
-        return said(err, "the journal");
+    if (mkdirat(w->journals, id, 0700) < 0 || (w->folder = work_open_folder(w->journals, id)) < 0) {
+        return work_said(err, "the journal");
     }
     static const char *const parts[] = {"old", "scan", "farm"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (mkdirat(w->folder, parts[i], 0700) < 0) {
-            return said(err, "the journal");
+            return work_said(err, "the journal");
         }
     }
     w->log = openat(w->folder, "log", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (w->log < 0) {
-        return said(err, "the journal");
+        return work_said(err, "the journal");
     }
     const char *fields[] = {"version", "1",
                             "id",      id,
@@ -171,9 +171,9 @@ int apply_work_begin(struct apply_work *w, struct apply_place *p, const char *wh
         return rc;
     }
     struct ids ids;
-    w->journals = open_folder(w->top, "journal");
+    w->journals = work_open_folder(w->top, "journal");
     if (w->journals < 0) {
-        return said(err, "the journals");
+        return work_said(err, "the journals");
     }
     rc = list_ids(p, w->journals, &ids, err);
     w->journal = (struct apply_journal){.id = rc == 0 && ids.n ? ids.items[ids.n - 1] + 1 : 1};
@@ -215,32 +215,32 @@ struct making {
     void *arg;
 };
 
-static int make_link(struct apply_work *w, int dir, const char *name, const struct making *how,
-                     struct gm_err *err)
+static int work_make_link(struct apply_work *w, int dir, const char *name, const struct making *how,
+                          struct gm_err *err)
 {
     (void)w; // as the others
-    return symlinkat(how->link, dir, name) == 0 ? 0 : said(err, name);
+    return symlinkat(how->link, dir, name) == 0 ? 0 : work_said(err, name);
 }
 
-static int make_file(struct apply_work *w, int dir, const char *name, const struct making *how,
-                     struct gm_err *err)
+static int work_make_file(struct apply_work *w, int dir, const char *name, const struct making *how,
+                          struct gm_err *err)
 {
     (void)w; // as the others
     return apply_place_write(dir, name, how->mode, how->content, err);
 }
 
-static int make_folder(struct apply_work *w, int dir, const char *name, const struct making *how,
-                       struct gm_err *err)
+static int work_make_folder(struct apply_work *w, int dir, const char *name,
+                            const struct making *how, struct gm_err *err)
 {
     (void)w; // as the others
-    return mkdirat(dir, name, how->mode) == 0 ? 0 : said(err, name);
+    return mkdirat(dir, name, how->mode) == 0 ? 0 : work_said(err, name);
 }
 
 static int sync_named(int dir, const char *name, struct gm_err *err)
 {
     int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
-        return said(err, name);
+        return work_said(err, name);
     }
     int rc = apply_place_sync(fd, name, err);
     (void)close(fd);
@@ -264,9 +264,9 @@ static int keep_old(struct apply_work *w, struct apply_journal_change *c, int di
     if (c->before.type == '-') {
         return 0;
     }
-    int old = open_folder(w->folder, "old");
+    int old = work_open_folder(w->folder, "old");
     if (old < 0) {
-        return said(err, "the journal");
+        return work_said(err, "the journal");
     }
     int rc = 0;
     const char *kept = number(w, c->n);
@@ -275,10 +275,10 @@ static int keep_old(struct apply_work *w, struct apply_journal_change *c, int di
     } else if (errno == EXDEV || errno == EPERM || errno == EMLINK || errno == EOPNOTSUPP) {
         c->kept = APPLY_KEPT_COPY;
         rc = c->before.type == 'l'
-                 ? (symlinkat(c->before.link, old, kept) == 0 ? 0 : said(err, name))
+                 ? (symlinkat(c->before.link, old, kept) == 0 ? 0 : work_said(err, name))
                  : apply_place_copy(dir, name, old, kept, err);
     } else {
-        rc = said(err, name);
+        rc = work_said(err, name);
     }
     rc = rc < 0 ? rc : apply_place_sync(old, "the journal", err);
     (void)close(old); // synced
@@ -304,7 +304,7 @@ static int commit(struct apply_work *w, struct apply_journal_change *c, int dir,
     if (renameat2(dir, tmp, dir, name, flags) < 0) {
         bool no_flags = errno == EINVAL && flags; // file systems without it: looked a moment ago
         if (!no_flags || renameat(dir, tmp, dir, name) < 0) {
-            return said(err, c->path);
+            return work_said(err, c->path);
         }
     }
     return apply_place_sync(dir, c->path, err);
@@ -345,8 +345,8 @@ static int stage(struct apply_work *w, struct apply_journal_change *c, const cha
     return rc < 0 ? rc : apply_work_record(w, "stage", fields, err);
 }
 
-static int change(struct apply_work *w, const char *path, const struct making *how,
-                  struct gm_err *err)
+static int work_change(struct apply_work *w, const char *path, const struct making *how,
+                       struct gm_err *err)
 {
     struct apply_journal_change c;
     int dir = apply_place_folder(w->place, apply_place_parent(w->place, path), err);
@@ -378,25 +378,25 @@ static int make_parents(struct apply_work *w, const char *path, struct gm_err *e
     if (looked.code != GM_ERR_NONE) {
         return gm_err_set(err, looked.code, "%s", looked.text);
     }
-    const struct making how = {.make = make_folder, .mode = 0755};
+    const struct making how = {.make = work_make_folder, .mode = 0755};
     int rc = make_parents(w, parent, err);
-    return rc < 0 ? rc : change(w, parent, &how, err);
+    return rc < 0 ? rc : work_change(w, parent, &how, err);
 }
 
 int apply_work_put_link(struct apply_work *w, const char *path, const char *target,
                         struct gm_err *err)
 {
-    const struct making how = {.make = make_link, .link = target};
+    const struct making how = {.make = work_make_link, .link = target};
     int rc = make_parents(w, path, err);
-    return rc < 0 ? rc : change(w, path, &how, err);
+    return rc < 0 ? rc : work_change(w, path, &how, err);
 }
 
 int apply_work_put_file(struct apply_work *w, const char *path, mode_t mode, struct str content,
                         struct gm_err *err)
 {
-    const struct making how = {.make = make_file, .mode = mode, .content = content};
+    const struct making how = {.make = work_make_file, .mode = mode, .content = content};
     int rc = make_parents(w, path, err);
-    return rc < 0 ? rc : change(w, path, &how, err);
+    return rc < 0 ? rc : work_change(w, path, &how, err);
 }
 
 int apply_work_edit_file(struct apply_work *w, const char *path,
@@ -408,7 +408,7 @@ int apply_work_edit_file(struct apply_work *w, const char *path,
                                .edit = edit,
                                .arg = arg,
                                .folder = apply_place_parent(w->place, path)};
-    return change(w, path, &how, err);
+    return work_change(w, path, &how, err);
 }
 
 /* ------------------------------------------------------------------ the end of it */
@@ -445,8 +445,8 @@ int apply_work_verified(struct apply_work *w, const char *how, struct gm_err *er
 enum standing { IS_NEW, IS_OLD, IS_THEIRS };
 
 /* What stands at the path of a change: what we put there, what was there before, or neither. */
-static int standing(struct apply_work *w, const struct apply_journal_change *c, enum standing *ret,
-                    struct gm_err *err)
+static int change_standing(struct apply_work *w, const struct apply_journal_change *c,
+                           enum standing *ret, struct gm_err *err)
 {
     struct gm_err looked;
     struct apply_journal_sig now = {.type = '-'};
@@ -517,7 +517,7 @@ static int check_change(struct apply_work *w, const struct apply_journal_change 
         return rc < 0 ? rc : apply_scan_check(w, c, err);
     }
     enum standing now;
-    rc = standing(w, c, &now, err);
+    rc = change_standing(w, c, &now, err);
     if (rc < 0 || now == IS_THEIRS) {
         return rc < 0 ? rc : conflict(c->path, err);
     }
@@ -555,9 +555,9 @@ static int restore(struct apply_work *w, const struct apply_journal_change *c, i
                    struct gm_err *err)
 {
     const char *name = path_base(c->path), *tmp = path_base(c->tmp);
-    int old = open_folder(w->folder, "old");
+    int old = work_open_folder(w->folder, "old");
     if (old < 0) {
-        return said(err, "the journal");
+        return work_said(err, "the journal");
     }
     int rc = 0;
     const char *kept = number(w, c->n);
@@ -568,7 +568,7 @@ static int restore(struct apply_work *w, const struct apply_journal_change *c, i
         rc = apply_place_remove(dir, tmp, err);
         rc = rc < 0 ? rc : apply_place_copy(old, kept, dir, tmp, err);
         (void)close(old); // only read from
-        return rc < 0 || renameat(dir, tmp, dir, name) == 0 ? rc : said(err, c->path);
+        return rc < 0 || renameat(dir, tmp, dir, name) == 0 ? rc : work_said(err, c->path);
     }
     if (rc == -EXDEV) { // a link kept as a copy
         rc = apply_place_remove(dir, tmp, err) < 0 || symlinkat(c->before.link, dir, tmp) < 0 ||
@@ -583,14 +583,15 @@ static int restore(struct apply_work *w, const struct apply_journal_change *c, i
     return rc == 0 ? 0 : gm_err_set(err, GM_ERR_LOOK, "%s: %s", c->path, strerror(-rc));
 }
 
-static int take_back(struct apply_work *w, const struct apply_journal_change *c, struct gm_err *err)
+static int change_take_back(struct apply_work *w, const struct apply_journal_change *c,
+                            struct gm_err *err)
 {
     enum standing now;
     struct gm_err looked;
     if (c->packages) {
         return apply_scan_undo(w, c, err);
     }
-    int rc = standing(w, c, &now, err);
+    int rc = change_standing(w, c, &now, err);
     int dir =
         rc < 0 ? -1 : apply_place_look(w->place, apply_place_parent(w->place, c->path), &looked);
     if (rc < 0 || dir < 0) { // its folder was ours, and is gone already
@@ -601,9 +602,9 @@ static int take_back(struct apply_work *w, const struct apply_journal_change *c,
     if (now == IS_NEW && c->before.type != '-') {
         rc = restore(w, c, dir, err);
     } else if (now == IS_NEW && c->after.type == 'd') {
-        rc = unlinkat(dir, path_base(c->path), AT_REMOVEDIR) == 0 ? 0 : said(err, c->path);
+        rc = unlinkat(dir, path_base(c->path), AT_REMOVEDIR) == 0 ? 0 : work_said(err, c->path);
     } else if (now == IS_NEW) {
-        rc = unlinkat(dir, path_base(c->path), 0) == 0 ? 0 : said(err, c->path);
+        rc = unlinkat(dir, path_base(c->path), 0) == 0 ? 0 : work_said(err, c->path);
     } else if (now == IS_THEIRS) {
         rc = conflict(c->path, err);
     }
@@ -637,7 +638,7 @@ static int discard(struct apply_work *w, struct gm_err *err)
 {
     const char *id = number(w, w->journal.id);
     if (renameat(w->journals, id, w->journals, arena_printf(w->place->arena, "gone-%s", id)) < 0) {
-        return said(err, "the journal");
+        return work_said(err, "the journal");
     }
     return apply_place_sync(w->journals, "the journal", err);
 }
@@ -664,12 +665,12 @@ static int check_kept(struct apply_work *w, struct gm_err *err)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         struct unknown u = {w->journal.changes.n, parts[i][1]};
         struct root_dir found;
-        int dir = open_folder(w->folder, parts[i][0]);
+        int dir = work_open_folder(w->folder, parts[i][0]);
         if (dir < 0 && errno == ENOENT && !w->journal.begun) {
             continue; // it was not made completely
         }
         if (dir < 0) {
-            return said(err, "the journal");
+            return work_said(err, "the journal");
         }
         struct root here = {.fd = dir, .path = "."};
         int rc = root_list(&here, w->place->arena, "/", 1, &(struct root_filter){is_unknown, &u},
@@ -699,7 +700,7 @@ static int undo_opened(struct apply_work *w, struct gm_err *err)
         rc = rc < 0 ? rc : apply_work_record(w, "undo", NULL, err);
     }
     for (size_t i = w->journal.changes.n; rc == 0 && i > 0; i--) {
-        rc = take_back(w, &w->journal.changes.items[i - 1], err);
+        rc = change_take_back(w, &w->journal.changes.items[i - 1], err);
     }
     rc = rc < 0 ? rc : restore_folders(w, err);
     return rc < 0 ? rc : discard(w, err);
@@ -710,7 +711,7 @@ static int check_owner(const struct apply_work *w, struct gm_err *err)
 {
     struct stat st;
     if (fstat(w->journals, &st) < 0) {
-        return said(err, "the journals");
+        return work_said(err, "the journals");
     }
     return st.st_uid == geteuid()
                ? 0
