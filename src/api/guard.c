@@ -38,7 +38,7 @@ static pid_t this_thread(void)
     return (pid_t)syscall(SYS_gettid);
 }
 
-static int slot_of(pid_t thread)
+static int thread_slot(pid_t thread)
 {
     for (int i = 0; i < CALLS_MAX; i++) {
         if (atomic_load(&state.slots[i].thread) == thread) {
@@ -66,9 +66,9 @@ static void pass_on(int number, siginfo_t *info, void *context)
     }
 }
 
-static void on_fault(int number, siginfo_t *info, void *context)
+static void guard_on_fault(int number, siginfo_t *info, void *context)
 {
-    int saved = errno, slot = slot_of(this_thread());
+    int saved = errno, slot = thread_slot(this_thread());
     uintptr_t page = (uintptr_t)info->si_addr / state.page_bytes * state.page_bytes;
     if (slot >= 0 && info->si_code == BUS_ADRERR &&
         mmap((void *)page, state.page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
@@ -83,7 +83,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 static bool is_ours(const struct sigaction *action)
 {
-    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_fault;
+    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == guard_on_fault;
 }
 
 /* A program that has set a handler during the call keeps it. */
@@ -130,7 +130,7 @@ static void unlock(void)
 static void stand_before(void)
 {
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
-    action.sa_sigaction = on_fault;
+    action.sa_sigaction = guard_on_fault;
     (void)sigemptyset(&action.sa_mask); // these cannot fail for a valid signal
     state.page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     (void)sigaction(SIGBUS, NULL, &state.former);
@@ -141,7 +141,7 @@ bool api_guard(struct gm_context *gm)
 {
     sigset_t bus;
     lock();
-    int slot = slot_of(0);
+    int slot = thread_slot(0);
     if (slot >= 0) {
         if (state.calls++ == 0) {
             stand_before();
@@ -160,13 +160,13 @@ bool api_guard(struct gm_context *gm)
 
 bool api_is_cut(void)
 {
-    int slot = slot_of(this_thread());
+    int slot = thread_slot(this_thread());
     return slot >= 0 && atomic_load(&state.slots[slot].cut);
 }
 
 void api_unguard(const struct gm_context *gm)
 {
-    int slot = slot_of(this_thread());
+    int slot = thread_slot(this_thread());
     if (slot < 0) {
         return;
     }

@@ -37,7 +37,7 @@ static const char *soname_of(const struct dl_phdr_info *info)
     return NULL;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *arg)
+static int object_visit(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct resident *r = arg;
     struct stat st;
@@ -57,11 +57,11 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-static struct gm_library load_one(struct gm_context *gm, struct resident *r)
+static struct gm_library resident_load(struct gm_context *gm, struct resident *r)
 {
     struct gm_library library = {.path = r->path, .state = GM_LOADED};
     r->have_st = stat(r->path, &r->st) == 0;
-    (void)dl_iterate_phdr(visit, r); // its value is the last visit's
+    (void)dl_iterate_phdr(object_visit, r); // its value is the last visit's
     if (r->same) {
         library.state = GM_WAS_LOADED;
     } else if (r->other) {
@@ -97,7 +97,7 @@ static int load_all(struct gm_context *gm, const struct plan_way *way, struct gm
     }
     api_unguard(gm);
     for (size_t i = 0; i < all.n; i++) {
-        list[ret->n_libraries++] = load_one(gm, &all.items[i]);
+        list[ret->n_libraries++] = resident_load(gm, &all.items[i]);
     }
     ret->libraries = list;
     return GM_OK;

@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------------ check */
 
-static enum gm_severity severity_of(enum diag_severity severity)
+static enum gm_severity gm_severity_of(enum diag_severity severity)
 {
     static const enum gm_severity severities[] = {
         [DIAG_NOTE] = GM_NOTE, [DIAG_WARNING] = GM_WARNING, [DIAG_ERROR] = GM_ERROR};
@@ -27,12 +27,12 @@ static const struct gm_repair *repairs_of(struct gm_context *gm, const struct di
     return list;
 }
 
-static struct gm_finding finding_of(struct gm_context *gm, const struct diag_finding *f)
+static struct gm_finding gm_finding_of(struct gm_context *gm, const struct diag_finding *f)
 {
     return (struct gm_finding){
         .cause = diag_causes[f->cause].id,
         .cause_class = api_text(gm, f->class),
-        .severity = severity_of(f->severity),
+        .severity = gm_severity_of(f->severity),
         .culprit = api_text(gm, f->culprit),
         .summary = api_text(gm, f->summary),
         .evidence = api_texts(gm, f->evidence.items, f->evidence.n),
@@ -44,7 +44,7 @@ static struct gm_finding finding_of(struct gm_context *gm, const struct diag_fin
     };
 }
 
-static int check(struct gm_context *gm, const void *question, void *answer)
+static int check_answer(struct gm_context *gm, const void *question, void *answer)
 {
     static const enum gm_verdict verdicts[] = {
         [DIAG_OK] = GM_FINE, [DIAG_BROKEN] = GM_BROKEN, [DIAG_CANNOT_TELL] = GM_UNKNOWN};
@@ -58,7 +58,7 @@ static int check(struct gm_context *gm, const void *question, void *answer)
     struct gm_finding *findings =
         arena_array(&gm->results, report.findings.n + 1, sizeof *findings);
     for (size_t i = 0; i < report.findings.n; i++) {
-        findings[i] = finding_of(gm, report.findings.items[i]);
+        findings[i] = gm_finding_of(gm, report.findings.items[i]);
     }
     *ret = (struct gm_check){
         .verdict = verdicts[report.verdict],
@@ -74,7 +74,7 @@ static int check(struct gm_context *gm, const void *question, void *answer)
 
 int gm_check(gm_context *gm, const struct gm_target *target, struct gm_check *ret)
 {
-    return api_call(gm, check, target, ret, sizeof *ret);
+    return api_call(gm, check_answer, target, ret, sizeof *ret);
 }
 
 /* ------------------------------------------------------------------ why */
@@ -229,7 +229,7 @@ static void fill_choice(struct gm_context *gm, const struct choose_result *c, st
     };
 }
 
-static int choose(struct gm_context *gm, const void *question, void *answer)
+static int choose_answer(struct gm_context *gm, const void *question, void *answer)
 {
     const struct choose *q = question;
     struct choose_options wish;
@@ -260,12 +260,12 @@ int gm_choose(gm_context *gm, const struct gm_target *target, const struct gm_wi
               struct gm_choice *ret)
 {
     struct choose q = {target, wish};
-    return api_call(gm, choose, &q, ret, sizeof *ret);
+    return api_call(gm, choose_answer, &q, ret, sizeof *ret);
 }
 
 /* ------------------------------------------------------------------ plan */
 
-static struct gm_step step_of(struct gm_context *gm, const struct plan_step *s)
+static struct gm_step gm_step_of(struct gm_context *gm, const struct plan_step *s)
 {
     return (struct gm_step){
         .kind = plan_step_name(s->kind),
@@ -282,14 +282,14 @@ static struct gm_way way_of(struct gm_context *gm, const struct plan_way *w)
 {
     struct gm_step *steps = arena_array(&gm->results, w->steps.n + 1, sizeof *steps);
     for (size_t i = 0; i < w->steps.n; i++) {
-        steps[i] = step_of(gm, &w->steps.items[i]);
+        steps[i] = gm_step_of(gm, &w->steps.items[i]);
     }
     return (struct gm_way){
         plan_reach_name(w->reach), api_text(gm, w->title), steps, w->steps.n, w->mends.n,
         api_text(gm, w->unproved)};
 }
 
-static int plan(struct gm_context *gm, const void *question, void *answer)
+static int plan_answer(struct gm_context *gm, const void *question, void *answer)
 {
     struct gm_plan *ret = answer;
     struct diag_report report;
@@ -311,7 +311,7 @@ static int plan(struct gm_context *gm, const void *question, void *answer)
 
 int gm_plan(gm_context *gm, const struct gm_target *target, struct gm_plan *ret)
 {
-    return api_call(gm, plan, target, ret, sizeof *ret);
+    return api_call(gm, plan_answer, target, ret, sizeof *ret);
 }
 
 /* ------------------------------------------------------------------ explain */
@@ -325,8 +325,8 @@ static int explain(struct gm_context *gm, const void *question, void *answer)
                   : gm_err_set(&gm->err, GM_ERR_USAGE, "which cause?");
     }
     const struct diag_page *page = diag_page_by_id(row->id);
-    *(struct gm_cause *)answer = (struct gm_cause){row->id, row->class, severity_of(row->severity),
-                                                   row->title, page ? page->text : ""};
+    *(struct gm_cause *)answer = (struct gm_cause){
+        row->id, row->class, gm_severity_of(row->severity), row->title, page ? page->text : ""};
     return GM_OK;
 }
 

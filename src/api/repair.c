@@ -47,7 +47,7 @@ struct act_question {
 
 /* ------------------------------------------------------------------ in the child */
 
-static int put_text(struct api_answer *answer, const char *text, struct gm_err *err)
+static int answer_put_text(struct api_answer *answer, const char *text, struct gm_err *err)
 {
     size_t n = strlen(text ? text : "") + 1;
     if (n > TEXT_BYTES_MAX - answer->used_bytes) {
@@ -69,27 +69,28 @@ static int put_repaired(struct gm_context *gm, const struct apply_repaired *r,
     answer->result = r->way ? results[r->result] : GM_NOTHING_DONE;
     answer->journal = r->id;
     answer->n_requests = r->n_requests;
-    int rc = put_text(answer, r->way ? r->way->title : NULL, &gm->err);
-    rc = rc < 0 ? rc : put_text(answer, r->why, &gm->err);
+    int rc = answer_put_text(answer, r->way ? r->way->title : NULL, &gm->err);
+    rc = rc < 0 ? rc : answer_put_text(answer, r->why, &gm->err);
     for (size_t i = 0; rc == 0 && i < now->findings.n; i++) {
         if (now->findings.items[i]->severity == DIAG_ERROR) {
-            rc = put_text(answer, now->findings.items[i]->summary, &gm->err);
+            rc = answer_put_text(answer, now->findings.items[i]->summary, &gm->err);
             answer->n_left++;
         }
     }
     for (size_t i = 0; rc == 0 && r->id && r->by_start && i < r->way->steps.n; i++) {
         const struct plan_step *s = &r->way->steps.items[i];
         if (apply_step_is_left(r->way, s)) {
-            rc = put_text(answer,
-                          arena_printf(&gm->work, "%s=%s", s->name, s->value ? s->value : ""),
-                          &gm->err);
+            rc = answer_put_text(
+                answer, arena_printf(&gm->work, "%s=%s", s->name, s->value ? s->value : ""),
+                &gm->err);
             answer->n_start++;
         }
     }
     return rc;
 }
 
-static int repair(struct gm_context *gm, const struct act_question *q, const struct apply_order *o)
+static int repair_answer(struct gm_context *gm, const struct act_question *q,
+                         const struct apply_order *o)
 {
     struct apply_repaired done = {.target = {.root = ROOT_EMPTY}};
     struct diag_report report;
@@ -109,8 +110,8 @@ static int repair(struct gm_context *gm, const struct act_question *q, const str
     return rc;
 }
 
-static int take_back(struct gm_context *gm, const struct act_question *q,
-                     const struct apply_order *o)
+static int take_back_answer(struct gm_context *gm, const struct act_question *q,
+                            const struct apply_order *o)
 {
     struct api_answer *answer = q->answer;
     int rc = model_target_open(&gm->target, &gm->work, o->asked, &gm->err);
@@ -153,7 +154,7 @@ static int act(struct gm_context *gm, const void *question, void *answer)
         .is_system = (q->act == FIX && q->fix.system) || (q->act == UNDO && q->undo.system),
         .quiet = true,
     };
-    return undoes ? take_back(gm, q, &o) : repair(gm, q, &o);
+    return undoes ? take_back_answer(gm, q, &o) : repair_answer(gm, q, &o);
 }
 
 /* A child of a program that may have threads, handlers and masks of its own: none of its code runs

@@ -43,7 +43,8 @@ static const struct gm_text_repair *repairs_of(struct gm_context *gm, const stru
     return list;
 }
 
-static void fill(struct gm_context *gm, const struct report_log *l, struct gm_explained *ret)
+static void explained_fill(struct gm_context *gm, const struct report_log *l,
+                           struct gm_explained *ret)
 {
     static const enum gm_confidence confidences[] = {
         [LOG_POSSIBLE] = GM_POSSIBLE, [LOG_LIKELY] = GM_LIKELY, [LOG_CERTAIN] = GM_CERTAIN};
@@ -65,7 +66,7 @@ static void fill(struct gm_context *gm, const struct report_log *l, struct gm_ex
     }
 }
 
-static int explain_text(struct gm_context *gm, const void *question, void *answer)
+static int explain_answer(struct gm_context *gm, const void *question, void *answer)
 {
     const struct text *t = question;
     if (t->n && !t->bytes) {
@@ -80,12 +81,12 @@ static int explain_text(struct gm_context *gm, const void *question, void *answe
     log_feed(log, t->bytes, t->n);
     log_end(log);
     log_judge(log, &gm->work, &result);
-    fill(gm, &(struct report_log){.result = &result, .arena = &gm->work}, answer);
+    explained_fill(gm, &(struct report_log){.result = &result, .arena = &gm->work}, answer);
     return GM_OK;
 }
 
 int gm_explain_text(gm_context *gm, const void *bytes, size_t n, struct gm_explained *ret)
 {
     struct text t = {bytes || n ? bytes : "", n};
-    return api_call(gm, explain_text, &t, ret, sizeof *ret);
+    return api_call(gm, explain_answer, &t, ret, sizeof *ret);
 }
