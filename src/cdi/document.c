@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* "FROM:TO" is split at colons and commas, and what a DT_NEEDED says is anything. */
-static bool is_plain(const char *text, bool slashes)
+static bool yaml_is_plain(const char *text, bool slashes)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-/";
@@ -17,12 +17,12 @@ static bool is_plain(const char *text, bool slashes)
 
 bool cdi_is_plain_path(const char *path)
 {
-    return is_plain(path, true);
+    return yaml_is_plain(path, true);
 }
 
 bool cdi_is_plain_name(const char *name)
 {
-    return is_plain(name, false);
+    return yaml_is_plain(name, false);
 }
 
 /* Jansson makes no value of a text that is not UTF-8: a tree's file may state such a thing. */
@@ -48,7 +48,7 @@ void cdi_append(json_t *list, json_t *value)
     }
 }
 
-static void add_node(json_t *edits, const struct host_node *n, bool with_group)
+static void edits_add_node(json_t *edits, const struct host_node *n, bool with_group)
 {
     json_t *node = json_object();
     cdi_set(node, "path", json_string(n->path));
@@ -98,7 +98,7 @@ json_t *cdi_new_document(const char *kind)
 }
 
 /* Adds those that the list does not have. */
-static void merge(json_t *into, const char *key, const json_t *from)
+static void edits_merge(json_t *into, const char *key, const json_t *from)
 {
     json_t *item, *other;
     size_t i, k;
@@ -116,7 +116,7 @@ static void merge(json_t *into, const char *key, const json_t *from)
 }
 
 /* The device "all" has the nodes of every other one, and what its hooks do. */
-static void add_all(json_t *document)
+static void document_add_all(json_t *document)
 {
     json_t *devices = json_object_get(document, "devices"), *device;
     json_t *all = json_object();
@@ -124,8 +124,8 @@ static void add_all(json_t *document)
     json_array_foreach(devices, i, device)
     {
         const json_t *edits = json_object_get(device, "containerEdits");
-        merge(all, "deviceNodes", edits);
-        merge(all, "hooks", edits);
+        edits_merge(all, "deviceNodes", edits);
+        edits_merge(all, "hooks", edits);
     }
     cdi_append(devices, json_pack("{s:s, s:o}", "name", "all", "containerEdits", all));
 }
@@ -136,7 +136,7 @@ void cdi_finish(struct cdi_builder *b, json_t *document, const char *file, const
         json_decref(document);
         return;
     }
-    add_all(document);
+    document_add_all(document);
     if (json_object_size(json_object_get(document, "containerEdits")) == 0) {
         (void)json_object_del(document, "containerEdits"); // it is there
     }
@@ -173,7 +173,7 @@ void cdi_add_nodes(json_t *edits, const struct host_node *nodes, size_t n, bool 
 {
     for (size_t i = 0; i < n; i++) {
         if (nodes[i].present.state == HOST_YES) {
-            add_node(edits, &nodes[i], with_group);
+            edits_add_node(edits, &nodes[i], with_group);
         }
     }
 }

@@ -267,7 +267,7 @@ void cdi_engines_find(struct root *r, struct arena *a, bool installed, struct cd
 
 /* ------------------------------------------------------------------ what they say of a file */
 
-static bool is_same(const struct cdi_answer *x, const char *why)
+static bool answer_is_same(const struct cdi_answer *x, const char *why)
 {
     return why ? x->why && strcmp(x->why, why) == 0 : !x->why;
 }
@@ -293,10 +293,10 @@ const char *cdi_engines_text(struct arena *a, const struct cdi_files *files,
     for (size_t i = 0; i < files->engines.n; i++) {
         const struct cdi_engine *e = &files->engines.items[i];
         size_t last = i;
-        if (!is_same(&f->answers.items[i], why)) {
+        if (!answer_is_same(&f->answers.items[i], why)) {
             continue;
         }
-        while (last + 1 < files->engines.n && is_same(&f->answers.items[last + 1], why) &&
+        while (last + 1 < files->engines.n && answer_is_same(&f->answers.items[last + 1], why) &&
                strcmp(files->engines.items[last + 1].engine, e->engine) == 0) {
             last++;
         }
@@ -308,8 +308,8 @@ const char *cdi_engines_text(struct arena *a, const struct cdi_files *files,
     return text ? text : "";
 }
 
-static void add(struct arena *a, struct cdi_file *f, enum cdi_fault_kind kind,
-                enum cdi_severity severity, const char *text)
+static void fault_add(struct arena *a, struct cdi_file *f, enum cdi_fault_kind kind,
+                      enum cdi_severity severity, const char *text)
 {
     VEC_PUSH(a, &f->problems, (struct cdi_problem){kind, severity, text});
 }
@@ -324,14 +324,15 @@ static void judge_installed(struct arena *a, const struct cdi_files *files, stru
         }
         const char *name = arena_printf(a, "%s %s", e->engine, e->installed);
         if (answer->too_new) {
-            add(a, f, CDI_TOO_NEW, CDI_ERROR,
+            fault_add(
+                a, f, CDI_TOO_NEW, CDI_ERROR,
                 arena_printf(a,
                              "it is of version %s, and %s loads specifications up to "
                              "%s: it passes over this file, and its devices cannot be resolved",
                              str_printable(a, f->version), name, cdi_newest_version(e->library)));
         } else {
-            add(a, f, CDI_REFUSED, CDI_ERROR,
-                arena_printf(a, "%s refuses it: %s", name, answer->why));
+            fault_add(a, f, CDI_REFUSED, CDI_ERROR,
+                      arena_printf(a, "%s refuses it: %s", name, answer->why));
         }
     }
 }
@@ -351,9 +352,11 @@ static void judge_all(struct arena *a, const struct cdi_files *files, struct cdi
         }
     }
     if (newest && newest->why && !any) {
-        add(a, f, CDI_REFUSED, CDI_ERROR, arena_printf(a, "engines refuse it: %s", newest->why));
+        fault_add(a, f, CDI_REFUSED, CDI_ERROR,
+                  arena_printf(a, "engines refuse it: %s", newest->why));
     } else if (newest && newest->why) {
-        add(a, f, CDI_REFUSED, CDI_OPEN,
+        fault_add(
+            a, f, CDI_REFUSED, CDI_OPEN,
             arena_printf(a,
                          "it depends on the engine, and none was found here: %s load it, today's "
                          "refuse it: %s",

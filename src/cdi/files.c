@@ -39,8 +39,8 @@ struct judge {
     bool engine;           // ask which are installed
 };
 
-static void add_problem(struct judge *j, enum cdi_fault_kind kind, enum cdi_severity severity,
-                        const char *text)
+static void judge_add_problem(struct judge *j, enum cdi_fault_kind kind, enum cdi_severity severity,
+                              const char *text)
 {
     VEC_PUSH(j->arena, &j->file->problems, (struct cdi_problem){kind, severity, text});
 }
@@ -117,8 +117,8 @@ struct said {
     } gone, unseen, maybe, unbound, start;
 };
 
-static void say(struct judge *j, struct sort *s, const char *before, const char *path,
-                const char *after)
+static void sort_say(struct judge *j, struct sort *s, const char *before, const char *path,
+                     const char *after)
 {
     if (s->n++ == 0) {
         s->first = arena_printf(j->arena, "%s%s%s", before, str_printable(j->arena, path), after);
@@ -139,18 +139,19 @@ static void judge_node(struct judge *j, const char *path, const json_t *node, st
     char type = '\0';
     const char *stated = text_at(node, "type");
     if (*path != '/') {
-        say(j, &said->start, "the path ", path, " of a device node is not absolute");
+        sort_say(j, &said->start, "the path ", path, " of a device node is not absolute");
         return;
     }
     struct host_fact there = host_device(j->root, j->arena, path, &type);
     if (there.state == HOST_UNKNOWN) {
-        say(j, &said->unseen, "the device node ", path, "");
+        sort_say(j, &said->unseen, "the device node ", path, "");
     } else if (there.state == HOST_NO) {
-        say(j, is_stated(node) ? &said->maybe : &said->gone, "the device node ", path, "");
+        sort_say(j, is_stated(node) ? &said->maybe : &said->gone, "the device node ", path, "");
     } else if (!is_stated(node) && !type) {
-        say(j, &said->start, "", path, " is not a device node");
+        sort_say(j, &said->start, "", path, " is not a device node");
     } else if (!is_stated(node) && *stated && *stated != type) {
-        say(j, &said->start, "", path,
+        sort_say(
+            j, &said->start, "", path,
             arena_printf(j->arena, " is of type %c, and the specification says %c", type, *stated));
     }
 }
@@ -160,11 +161,11 @@ static void judge_file(struct judge *j, const char *path, const char *what, stru
     struct stat st;
     int rc = root_stat(j->root, path, &st);
     if (rc == -ENOENT || rc == -ENOTDIR || rc == -ELOOP) {
-        say(j, &said->gone, what, path, "");
+        sort_say(j, &said->gone, what, path, "");
     } else if (rc < 0) {
-        say(j, &said->unseen, what, path, "");
+        sort_say(j, &said->unseen, what, path, "");
     } else if (starts_with(what, "the hook") && (!S_ISREG(st.st_mode) || !(st.st_mode & 0111))) {
-        say(j, &said->start, what, path, " is not an executable file");
+        sort_say(j, &said->start, what, path, " is not an executable file");
     }
 }
 
@@ -184,12 +185,12 @@ static void judge_mount(struct judge *j, const char *path, const json_t *mount, 
         return; // of a file system such as tmpfs: the path is only its name
     }
     if (*path != '/') {
-        say(j, &said->start, "the path ", path, " of a mount is not absolute");
+        sort_say(j, &said->start, "the path ", path, " of a mount is not absolute");
         return;
     }
     judge_file(j, path, "the file ", said);
     if (!binds) {
-        say(j, &said->unbound, "the mount of ", path, " does not have the option bind");
+        sort_say(j, &said->unbound, "the mount of ", path, " does not have the option bind");
     }
 }
 
@@ -203,12 +204,12 @@ static void judge_hook(struct judge *j, const char *path, const json_t *hook, st
         return;
     }
     if (*path != '/') {
-        say(j, &said->start, "the path ", path, " of a hook is not absolute");
+        sort_say(j, &said->start, "the path ", path, " of a hook is not absolute");
     } else {
         judge_file(j, path, "the hook ", said);
     }
     if (json_is_integer(timeout) && json_integer_value(timeout) <= 0) {
-        say(j, &said->start, "the timeout of the hook ", path, " is not above 0");
+        sort_say(j, &said->start, "the timeout of the hook ", path, " is not above 0");
     }
 }
 
@@ -246,8 +247,8 @@ static void judge_paths(struct judge *j)
         const char *rest =
             s->n > 1 ? arena_printf(j->arena, " and %zu%s", s->n - 1, sorts[i].more) : sorts[i].one;
         if (s->n) {
-            add_problem(j, sorts[i].kind, sorts[i].severity,
-                        arena_printf(j->arena, "%s%s%s", sorts[i].before, s->first, rest));
+            judge_add_problem(j, sorts[i].kind, sorts[i].severity,
+                              arena_printf(j->arena, "%s%s%s", sorts[i].before, s->first, rest));
         }
     }
 }
@@ -283,7 +284,7 @@ static void note_wanted(struct judge *j, const char *path, enum entry e, const j
 
 /* ------------------------------------------------------------------ judging */
 
-static enum host_vendor vendor_of(const char *kind)
+static enum host_vendor kind_vendor(const char *kind)
 {
     return strcmp(kind, "nvidia.com/gpu") == 0  ? HOST_NVIDIA
            : strcmp(kind, "amd.com/gpu") == 0   ? HOST_AMD
@@ -295,7 +296,7 @@ static enum host_vendor vendor_of(const char *kind)
 static void judge_coverage(struct judge *j)
 {
     struct cdi_specs now;
-    enum host_vendor vendor = vendor_of(j->file->kind);
+    enum host_vendor vendor = kind_vendor(j->file->kind);
     cdi_build(j->root, j->arena, j->host, CDI_FOR_ENGINES, &now);
     for (size_t i = 0; i < now.specs.n && vendor != HOST_OTHER; i++) {
         json_t *device, *node;
@@ -322,12 +323,12 @@ static void judge_coverage(struct judge *j)
             }
         }
         if (missing) {
-            add_problem(j, CDI_GPU_LEFT_OUT, CDI_WARNING,
-                        arena_printf(j->arena,
-                                     missing == 1 ? "%s is here and not in it"
-                                                  : "%s and %zu more nodes are here and "
-                                                    "not in it",
-                                     first, missing - 1));
+            judge_add_problem(j, CDI_GPU_LEFT_OUT, CDI_WARNING,
+                              arena_printf(j->arena,
+                                           missing == 1 ? "%s is here and not in it"
+                                                        : "%s and %zu more nodes are here and "
+                                                          "not in it",
+                                           first, missing - 1));
         }
     }
     cdi_specs_release(&now);
@@ -340,11 +341,11 @@ static void judge_driver(struct judge *j)
     each_path(j, note_driver, &version);
     if (version && module->state == HOST_YES && module->value &&
         host_version_cmp(version, module->value) != 0) {
-        add_problem(j, CDI_OTHER_DRIVER, CDI_ERROR,
-                    arena_printf(j->arena,
-                                 "it was made for driver %s, and the loaded module is of "
-                                 "%s",
-                                 str_printable(j->arena, version), module->value));
+        judge_add_problem(j, CDI_OTHER_DRIVER, CDI_ERROR,
+                          arena_printf(j->arena,
+                                       "it was made for driver %s, and the loaded module is of "
+                                       "%s",
+                                       str_printable(j->arena, version), module->value));
     }
 }
 
@@ -373,16 +374,16 @@ static bool read_document(struct judge *j)
     const char *why = NULL;
     int rc = root_read(j->root, j->arena, f->path, FILE_MAX, &text);
     if (rc < 0) {
-        add_problem(j, CDI_UNREADABLE,
-                    rc == -EACCES || rc == -EPERM || rc == -EFBIG ? CDI_OPEN : CDI_ERROR,
-                    arena_printf(j->arena, "it cannot be read: %s", strerror(-rc)));
+        judge_add_problem(j, CDI_UNREADABLE,
+                          rc == -EACCES || rc == -EPERM || rc == -EFBIG ? CDI_OPEN : CDI_ERROR,
+                          arena_printf(j->arena, "it cannot be read: %s", strerror(-rc)));
         return false;
     }
     f->ours = cdi_is_ours(text);
     f->document = cdi_parse(j->arena, text, &why);
     if (!json_is_object(f->document)) {
-        add_problem(j, CDI_UNREADABLE, why == cdi_too_large ? CDI_OPEN : CDI_ERROR,
-                    why ? why : "it is not a mapping");
+        judge_add_problem(j, CDI_UNREADABLE, why == cdi_too_large ? CDI_OPEN : CDI_ERROR,
+                          why ? why : "it is not a mapping");
         json_decref(f->document);
         f->document = NULL;
         return false;
@@ -400,11 +401,11 @@ static void judge_read(struct judge *j)
     }
     judge_document(j);
     if (root_stat(j->root, j->file->path, &st) == 0 && !(st.st_mode & 0004)) {
-        add_problem(j, CDI_NOT_FOR_ALL, CDI_WARNING,
-                    arena_printf(j->arena,
-                                 "its mode is %04o: engines of other users (rootless "
-                                 "ones) cannot read it",
-                                 (unsigned)st.st_mode & 07777));
+        judge_add_problem(j, CDI_NOT_FOR_ALL, CDI_WARNING,
+                          arena_printf(j->arena,
+                                       "its mode is %04o: engines of other users (rootless "
+                                       "ones) cannot read it",
+                                       (unsigned)st.st_mode & 07777));
     }
 }
 
@@ -449,8 +450,9 @@ static void judge_unread(struct judge *j)
     cdi_fold(f->document);
     f->kind = json_string_value(json_object_get(f->document, "kind"));
     f->n_devices = json_array_size(json_object_get(f->document, "devices"));
-    add_problem(j, CDI_NOT_READ, f->kind && has_kind(j->files, f->kind) ? CDI_WARNING : CDI_ERROR,
-                "engines read only files that end in .yaml or .json: this one is passed over");
+    judge_add_problem(
+        j, CDI_NOT_READ, f->kind && has_kind(j->files, f->kind) ? CDI_WARNING : CDI_ERROR,
+        "engines read only files that end in .yaml or .json: this one is passed over");
 }
 
 static bool shares_device(const struct cdi_file *f, const struct cdi_file *g, const char **ret)
@@ -473,7 +475,7 @@ static bool shares_device(const struct cdi_file *f, const struct cdi_file *g, co
 }
 
 /* Whether engines that load it can be asked about its devices. */
-static bool counts(const struct cdi_file *f)
+static bool file_counts(const struct cdi_file *f)
 {
     bool good = f->kind && is_read(f->path);
     for (size_t i = 0; i < f->problems.n; i++) {
@@ -491,22 +493,22 @@ static void judge_conflicts(struct judge *j)
         for (size_t k = i + 1; k < files->files.n; k++) {
             struct cdi_file *f = &files->files.items[i], *g = &files->files.items[k];
             const char *name = NULL;
-            if (counts(f) && counts(g) && strcmp(f->kind, g->kind) == 0 &&
+            if (file_counts(f) && file_counts(g) && strcmp(f->kind, g->kind) == 0 &&
                 strcmp(path_dir(j->arena, f->path), path_dir(j->arena, g->path)) == 0 &&
                 shares_device(f, g, &name)) {
                 j->file = g;
-                add_problem(j, CDI_CONFLICT, CDI_ERROR,
-                            arena_printf(j->arena,
-                                         "%s defines the device %s=%s as well: engines "
-                                         "resolve neither",
-                                         f->path, str_printable(j->arena, f->kind),
-                                         str_printable(j->arena, name)));
+                judge_add_problem(j, CDI_CONFLICT, CDI_ERROR,
+                                  arena_printf(j->arena,
+                                               "%s defines the device %s=%s as well: engines "
+                                               "resolve neither",
+                                               f->path, str_printable(j->arena, f->kind),
+                                               str_printable(j->arena, name)));
             }
         }
     }
 }
 
-static void read_one(struct judge *j, const char *path, bool read)
+static void judge_read_file(struct judge *j, const char *path, bool read)
 {
     struct stat st;
     if (root_stat(j->root, path, &st) == 0 && S_ISDIR(st.st_mode)) {
@@ -558,7 +560,7 @@ static void read_folder(struct judge *j, const char *folder, bool asked)
     for (unsigned pass = 0; pass < 2; pass++) { // those that engines read first
         for (size_t i = 0; i < names.n; i++) {
             if (is_read(names.names[i]) == (pass == 0)) {
-                read_one(j, path_join(j->arena, real, names.names[i]), pass == 0);
+                judge_read_file(j, path_join(j->arena, real, names.names[i]), pass == 0);
             }
         }
     }
@@ -604,7 +606,7 @@ static void set_step(struct judge *j, struct cdi_file *f)
         f->step = "write it again with the program that made it, as after each update of the "
                   "driver";
         f->command =
-            vendor_of(f->kind ? f->kind : "") == HOST_NVIDIA ? nvidia_command(j, path) : NULL;
+            kind_vendor(f->kind ? f->kind : "") == HOST_NVIDIA ? nvidia_command(j, path) : NULL;
     }
 }
 
@@ -645,8 +647,8 @@ void cdi_files_note(struct root *r, struct arena *a, struct host *h)
     cdi_files_read(r, a, h, NULL, false, &files);
     for (size_t i = 0; i < files.files.n; i++) {
         const struct cdi_file *f = &files.files.items[i];
-        bool gpus = f->kind ? vendor_of(f->kind) != HOST_OTHER : h->gpus.n > 0;
-        if (counts(f) && vendor_of(f->kind) == HOST_NVIDIA) {
+        bool gpus = f->kind ? kind_vendor(f->kind) != HOST_OTHER : h->gpus.n > 0;
+        if (file_counts(f) && kind_vendor(f->kind) == HOST_NVIDIA) {
             cdi_note_injected(a, f, h);
         }
         for (size_t k = 0; k < f->problems.n && gpus; k++) {

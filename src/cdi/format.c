@@ -120,7 +120,7 @@ static const char *printable(const struct check *c, const char *text)
 
 /* ------------------------------------------------------------------ rules of values */
 
-static bool is_one_of(const char *text, const char *const *words, size_t n)
+static bool text_is_one_of(const char *text, const char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(words[i], text) == 0) {
@@ -148,7 +148,7 @@ static const char *hook_name(const struct check *c, const char *text)
 {
     static const char *const names[] = {"prestart",       "createRuntime", "createContainer",
                                         "startContainer", "poststart",     "poststop"};
-    return is_one_of(text, names, sizeof names / sizeof *names)
+    return text_is_one_of(text, names, sizeof names / sizeof *names)
                ? NULL
                : arena_printf(c->arena,
                               "is \"%s\"; it must be prestart, createRuntime, createContainer, "
@@ -159,7 +159,7 @@ static const char *hook_name(const struct check *c, const char *text)
 static const char *node_type(const struct check *c, const char *text)
 {
     static const char *const types[] = {"", "b", "c", "u", "p"};
-    return is_one_of(text, types, sizeof types / sizeof *types)
+    return text_is_one_of(text, types, sizeof types / sizeof *types)
                ? NULL
                : arena_printf(c->arena, "is \"%s\"; it must be b, c, u or p", printable(c, text));
 }
@@ -185,13 +185,14 @@ static const char *clos_id(const struct check *c, const char *text)
 
 /* ------------------------------------------------------------------ types */
 
-static bool is_plain(const json_t *value)
+static bool value_is_plain(const json_t *value)
 {
     return json_is_string(value) || json_is_number(value) || json_is_boolean(value);
 }
 
 /* The JSON decoder takes a number only with a fraction of 0; that of YAML cuts fractions off. */
-static bool is_integer(const struct check *c, const json_t *value, json_int_t low, json_int_t high)
+static bool field_is_integer(const struct check *c, const json_t *value, json_int_t low,
+                             json_int_t high)
 {
     if (json_is_integer(value)) {
         return json_integer_value(value) >= low && json_integer_value(value) <= high;
@@ -207,9 +208,10 @@ static bool is_list_of(const struct check *c, const json_t *list, enum type item
     size_t i;
     json_array_foreach(list, i, one)
     {
-        bool good = json_is_null(one) || (item == TEXT       ? is_plain(one)
-                                          : item == UNSIGNED ? is_integer(c, one, 0, UINT32_MAX)
-                                                             : json_is_object(one));
+        bool good =
+            json_is_null(one) || (item == TEXT       ? value_is_plain(one)
+                                  : item == UNSIGNED ? field_is_integer(c, one, 0, UINT32_MAX)
+                                                     : json_is_object(one));
         if (!good) {
             return false;
         }
@@ -223,7 +225,7 @@ static bool is_table(const json_t *value)
     json_t *one;
     json_object_foreach((json_t *)(uintptr_t)value, key, one)
     {
-        if (!is_plain(one) && !json_is_null(one)) {
+        if (!value_is_plain(one) && !json_is_null(one)) {
             return false;
         }
     }
@@ -233,9 +235,9 @@ static bool is_table(const json_t *value)
 static bool is_type(const struct check *c, const struct field *f, const json_t *value)
 {
     switch (f->type) {
-    case TEXT: return is_plain(value);
-    case INTEGER: return is_integer(c, value, INT64_MIN, INT64_MAX);
-    case UNSIGNED: return is_integer(c, value, 0, UINT32_MAX);
+    case TEXT: return value_is_plain(value);
+    case INTEGER: return field_is_integer(c, value, INT64_MIN, INT64_MAX);
+    case UNSIGNED: return field_is_integer(c, value, 0, UINT32_MAX);
     case FLAG: return json_is_boolean(value);
     case TEXTS: return is_list_of(c, value, TEXT);
     case NUMBERS: return is_list_of(c, value, UNSIGNED);
@@ -247,7 +249,7 @@ static bool is_type(const struct check *c, const struct field *f, const json_t *
 }
 
 /* Whether a value is what its field came for: the version is not needed for an empty one. */
-static bool is_set(const struct field *f, const json_t *value)
+static bool field_is_set(const struct field *f, const json_t *value)
 {
     switch (f->type) {
     case TEXT: return !json_is_string(value) || *json_string_value(value);
@@ -353,7 +355,7 @@ static void check_value(struct check *c, const struct field *f, json_t *value, b
         }
     }
     bool counts_here = c->all || c->is_last || (f->level != NODE && f->level != MOUNT);
-    if (f->since && is_set(f, value) && counts_here) {
+    if (f->since && field_is_set(f, value) && counts_here) {
         need_version(c, f->since);
     }
 }
@@ -409,7 +411,7 @@ static void check_object(struct check *c, enum level level, json_t *object)
 /* ------------------------------------------------------------------ names */
 
 /* Letters and digits at both ends, `between` too between them. */
-static bool is_name(struct str s, const char *between)
+static bool text_is_name(struct str s, const char *between)
 {
     for (size_t i = 0; i < s.n; i++) {
         bool inner = i && i + 1 < s.n && strchr(between, s.s[i]) && s.s[i];
@@ -424,7 +426,7 @@ static const char *kind_fault(struct check *c, const char *kind)
 {
     struct str class = str_of(kind), vendor = str_cut(&class, '/');
     bool dots = is_from(c, "0.6.0");
-    if (!is_name(vendor, "_-.") || !is_name(class, dots ? "_-." : "_-") ||
+    if (!text_is_name(vendor, "_-.") || !text_is_name(class, dots ? "_-." : "_-") ||
         str_is_digit(*vendor.s) || str_is_digit(*class.s)) {
         return arena_printf(c->arena, "the kind \"%s\" is not VENDOR/CLASS, such as nvidia.com/gpu",
                             printable(c, kind));
@@ -441,7 +443,7 @@ static const char *kind_fault(struct check *c, const char *kind)
 static void check_name(struct check *c, const char *name)
 {
     bool digits = is_from(c, "0.5.0"); // they may be first
-    if (!is_name(str_of(name), "_-.:") || (str_is_digit(*name) && !digits)) {
+    if (!text_is_name(str_of(name), "_-.:") || (str_is_digit(*name) && !digits)) {
         set_fault(c, &c->value,
                   arena_printf(c->arena, "\"%s\" is not a valid device name", printable(c, name)));
     } else if (!name[1] && !digits) {

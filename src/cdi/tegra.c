@@ -23,7 +23,7 @@ static bool is_driver_folder(const char *folder)
     return false;
 }
 
-static bool fits(const char *name, void *pattern)
+static bool name_fits_pattern(const char *name, void *pattern)
 {
     return str_glob(pattern, name);
 }
@@ -56,15 +56,15 @@ static void add_listed(struct cdi_place *p, const struct host_tegra_file *file)
     char *pattern = arena_strdup(b->arena, path_base(file->path));
     if (!strpbrk(pattern, "*?[")) {
         add_file(p, file, file->path);
-    } else if (root_list(b->root, b->arena, folder, FILES_MAX, &(struct root_filter){fits, pattern},
-                         &names) == 0) {
+    } else if (root_list(b->root, b->arena, folder, FILES_MAX,
+                         &(struct root_filter){name_fits_pattern, pattern}, &names) == 0) {
         for (size_t i = 0; i < names.n; i++) {
             add_file(p, file, path_join(b->arena, folder, names.names[i]));
         }
     }
 }
 
-static void add_folders(struct cdi_place *p)
+static void place_add_folders(struct cdi_place *p)
 {
     for (size_t i = 0; i < sizeof driver_folders / sizeof *driver_folders; i++) {
         struct stat st;
@@ -75,7 +75,7 @@ static void add_folders(struct cdi_place *p)
     }
 }
 
-static void build(struct cdi_builder *b, const struct host_gpu *g)
+static void tegra_build(struct cdi_builder *b, const struct host_gpu *g)
 {
     const struct host_tegra *t = &b->host->tegra;
     json_t *document = cdi_new_document("nvidia.com/gpu");
@@ -88,7 +88,7 @@ static void build(struct cdi_builder *b, const struct host_gpu *g)
         add_listed(&place, &t->files.items[i]);
     }
     if (t->files.n == 0) {
-        add_folders(&place);
+        place_add_folders(&place);
     }
     if (place.folders.n == 0) {
         cdi_leave_out(b, g, "the folder of the driver's libraries was not found");
@@ -107,7 +107,7 @@ void cdi_build_tegra(struct cdi_builder *b)
     for (size_t i = 0; i < b->host->gpus.n; i++) {
         const struct host_gpu *g = &b->host->gpus.items[i];
         if (strcmp(g->kind, "tegra") == 0 && cdi_can_pass_on(b, g)) {
-            build(b, g);
+            tegra_build(b, g);
         }
     }
 }

@@ -23,7 +23,7 @@ struct reader {
 };
 
 /* Integers as Go's strconv reads them in base 0, "_" between digits left out. */
-static bool is_integer(const char *text, json_int_t *ret)
+static bool scalar_is_integer(const char *text, json_int_t *ret)
 {
     char digits[NUMBER_MAX + 1], *end;
     size_t n = 0;
@@ -66,9 +66,9 @@ static json_t *number_or_text(const char *text, size_t n)
     if (n > NUMBER_MAX || !strchr("+-.0123456789", *text)) {
         return json_stringn(text, n);
     }
-    return is_integer(text, &integer) ? json_integer(integer)
-           : is_real(text, &real)     ? json_real(real)
-                                      : json_stringn(text, n);
+    return scalar_is_integer(text, &integer) ? json_integer(integer)
+           : is_real(text, &real)            ? json_real(real)
+                                             : json_stringn(text, n);
 }
 
 /* The words of YAML 1.1, which the decoders of engines take where a truth is wanted. */
@@ -102,7 +102,7 @@ static json_t *scalar(const yaml_node_t *node)
 
 static json_t *value_of(struct reader *r, int index, unsigned depth);
 
-static json_t *sequence(struct reader *r, const yaml_node_t *node, unsigned depth)
+static json_t *reader_sequence(struct reader *r, const yaml_node_t *node, unsigned depth)
 {
     json_t *list = json_array();
     const yaml_node_item_t *end = node->data.sequence.items.top;
@@ -117,7 +117,7 @@ static json_t *sequence(struct reader *r, const yaml_node_t *node, unsigned dept
 }
 
 /* Engines refuse a key that stands twice, whatever its values are. */
-static bool put(struct reader *r, json_t *object, const char *key, json_t *value)
+static bool reader_put(struct reader *r, json_t *object, const char *key, json_t *value)
 {
     if (json_object_get(object, key)) {
         r->why = arena_printf(r->arena, "the key \"%s\" stands twice in one mapping",
@@ -132,7 +132,7 @@ static bool put(struct reader *r, json_t *object, const char *key, json_t *value
 }
 
 /* The key "<<": the mapping of an alias, or each of a list, is put in (YAML 1.1, merge type). */
-static bool merge(struct reader *r, json_t *object, const json_t *from)
+static bool reader_merge(struct reader *r, json_t *object, const json_t *from)
 {
     const char *key;
     json_t *value, *one;
@@ -140,7 +140,7 @@ static bool merge(struct reader *r, json_t *object, const json_t *from)
     if (json_is_array(from)) {
         json_array_foreach(from, i, one)
         {
-            if (!json_is_object(one) || !merge(r, object, one)) {
+            if (!json_is_object(one) || !reader_merge(r, object, one)) {
                 return false;
             }
         }
@@ -148,7 +148,7 @@ static bool merge(struct reader *r, json_t *object, const json_t *from)
     }
     json_object_foreach((json_t *)(uintptr_t)from, key, value)
     {
-        if (!put(r, object, key, value)) {
+        if (!reader_put(r, object, key, value)) {
             return false;
         }
     }
@@ -159,7 +159,8 @@ static bool add_pair(struct reader *r, json_t *object, const yaml_node_t *key, j
 {
     const char *text = (const char *)key->data.scalar.value;
     bool merges = strcmp(text, "<<") == 0 && key->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    bool good = value && (merges ? merge(r, object, value) : put(r, object, text, value));
+    bool good =
+        value && (merges ? reader_merge(r, object, value) : reader_put(r, object, text, value));
     if (value && !good && !r->why) {
         r->why = "the key << has no mapping";
     }
@@ -198,7 +199,7 @@ static json_t *value_of(struct reader *r, int index, unsigned depth)
     }
     switch (node->type) {
     case YAML_SCALAR_NODE: value = scalar(node); break;
-    case YAML_SEQUENCE_NODE: value = sequence(r, node, depth); break;
+    case YAML_SEQUENCE_NODE: value = reader_sequence(r, node, depth); break;
     case YAML_MAPPING_NODE: value = mapping(r, node, depth); break;
     case YAML_NO_NODE: break;
     }
@@ -213,7 +214,7 @@ struct extent {
     size_t events, anchors, depth;
 };
 
-static bool is_within(struct extent *x, const yaml_event_t *event)
+static bool extent_is_within(struct extent *x, const yaml_event_t *event)
 {
     bool begins =
         event->type == YAML_SEQUENCE_START_EVENT || event->type == YAML_MAPPING_START_EVENT;
@@ -247,7 +248,7 @@ static bool is_bounded(struct str text)
         if (!yaml_parser_parse(&parser, &event)) {
             break;
         }
-        within = is_within(&x, &event);
+        within = extent_is_within(&x, &event);
         more = event.type != YAML_DOCUMENT_END_EVENT && event.type != YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
     }
