@@ -241,7 +241,7 @@ static bool ask_build(struct chooser *c, struct choose_candidate *x)
 
 /* ------------------------------------------------------------------ gfx targets */
 
-static bool lists(const struct kb_strs *list, const char *text)
+static bool strs_list(const struct kb_strs *list, const char *text)
 {
     for (size_t i = 0; i < list->n; i++) {
         if (strcmp(list->items[i], text) == 0) {
@@ -275,7 +275,7 @@ static const struct kb_build *official_build(const struct chooser *c, const char
     for (size_t i = 0; i < c->builds.n; i++) {
         const struct kb_build *b = &c->builds.rows[i];
         bool official = b->status != KB_STATUS_EXPERIMENTAL; // one's own build for others is not
-        if (official && strcmp(b->package, package) == 0 && b->rocm && lists(&b->gfx, gfx) &&
+        if (official && strcmp(b->package, package) == 0 && b->rocm && strs_list(&b->gfx, gfx) &&
             (!found || host_version_cmp(b->rocm, found->rocm) > 0)) {
             found = b;
         }
@@ -287,7 +287,7 @@ static bool in_a_release(const struct chooser *c, const char *gfx, const char *r
 {
     for (size_t i = 0; i < c->rocms.n; i++) {
         const struct kb_rocm *r = &c->rocms.rows[i];
-        if (r->kind == KB_ROCM_RELEASE && lists(&r->gfx, gfx) &&
+        if (r->kind == KB_ROCM_RELEASE && strs_list(&r->gfx, gfx) &&
             (!rocm || strcmp(r->rocm, rocm) == 0)) {
             return true;
         }
@@ -313,7 +313,7 @@ static const struct kb_build *same_rocm(const struct chooser *c, const struct kb
  * read; else the list of its row, or of a build for the same ROCm; else, where nothing is
  * installed, any official build. A build that none of this tells is one's own perhaps: unknown.
  */
-static enum host_state has_kernels(const struct chooser *c, const char *gfx)
+static enum host_state chooser_has_kernels(const struct chooser *c, const char *gfx)
 {
     const struct gpu_code *code = c->dist ? model_gpu_code_of_dist(c->m, c->dist) : NULL;
     if (code && code->n_targets) {
@@ -326,7 +326,7 @@ static enum host_state has_kernels(const struct chooser *c, const char *gfx)
     const struct kb_build *own = installed_row(c);
     const struct kb_build *row = own && own->gfx.n ? own : same_rocm(c, own);
     if (row) {
-        return lists(&row->gfx, gfx) ? HOST_YES : HOST_NO;
+        return strs_list(&row->gfx, gfx) ? HOST_YES : HOST_NO;
     }
     if (own && own->rocm) {
         return in_a_release(c, gfx, own->rocm) ? HOST_YES : HOST_UNKNOWN;
@@ -358,7 +358,7 @@ static const struct kb_rocm *override_row(const struct chooser *c, const char *g
 {
     for (size_t i = 0; i < c->rocms.n; i++) {
         const struct kb_rocm *r = &c->rocms.rows[i];
-        if (r->kind == KB_ROCM_OVERRIDE && lists(&r->gfx, gfx) &&
+        if (r->kind == KB_ROCM_OVERRIDE && strs_list(&r->gfx, gfx) &&
             (value ? strcmp(r->override, value) == 0 : r->verdict == KB_VERDICT_SAME_ISA)) {
             return r;
         }
@@ -374,7 +374,7 @@ static bool ask_set_override(struct chooser *c, struct choose_candidate *x, cons
     const struct kb_rocm *row = override_row(c, gfx, set);
     bool same = as && strcmp(as, gfx) == 0;
     if (as && (same || (row && row->verdict == KB_VERDICT_SAME_ISA)) &&
-        has_kernels(c, as) != HOST_NO) {
+        chooser_has_kernels(c, as) != HOST_NO) {
         return false;
     }
     static const char command[] = "unset HSA_OVERRIDE_GFX_VERSION";
@@ -403,7 +403,7 @@ static bool ask_override(struct chooser *c, struct choose_candidate *x, const ch
     const char *who = c->dist ? app_text(c) : "official ROCm builds";
     const struct kb_rocm *row = override_row(c, gfx, NULL);
     const char *as = row ? gfx_of(c->a, row->override) : NULL;
-    if (as && has_kernels(c, as) == HOST_YES) {
+    if (as && chooser_has_kernels(c, as) == HOST_YES) {
         x->override = row->override;
         VEC_PUSH(c->a, &c->choice->notes,
                  arena_printf(c->a,
@@ -432,7 +432,7 @@ static bool ask_gfx(struct chooser *c, struct choose_candidate *x)
     if (set) {
         return ask_set_override(c, x, gfx, set);
     }
-    enum host_state state = has_kernels(c, gfx);
+    enum host_state state = chooser_has_kernels(c, gfx);
     if (state == HOST_UNKNOWN) {
         VEC_PUSH(c->a, &c->choice->notes,
                  arena_printf(c->a, "%s: whether %s has kernels for %s could not be read", x->name,
@@ -529,7 +529,7 @@ static unsigned table_gib(const struct chooser *c, const struct host_gpu *g)
     const char *id = arena_printf(c->a, "%04x", (unsigned)g->device_id);
     for (size_t i = 0; g->bdf && i < c->gpus.n; i++) {
         const struct kb_gpu *row = &c->gpus.rows[i];
-        if (row->vendor == KB_VENDOR_NVIDIA && row->memory_gib > 0 && lists(&row->pci, id)) {
+        if (row->vendor == KB_VENDOR_NVIDIA && row->memory_gib > 0 && strs_list(&row->pci, id)) {
             return (unsigned)row->memory_gib;
         }
     }
@@ -586,7 +586,8 @@ static struct choose_memory required(const struct chooser *c, const struct kb_mo
                  : (struct choose_memory){CHOOSE_MEMORY_UNKNOWN, 0, NULL};
 }
 
-static enum host_state fits(const struct choose_candidate *x, const struct choose_memory *need)
+static enum host_state candidate_fits(const struct choose_candidate *x,
+                                      const struct choose_memory *need)
 {
     return !x->available_bytes || need->how == CHOOSE_MEMORY_UNKNOWN ? HOST_UNKNOWN
            : need->bytes <= x->available_bytes                       ? HOST_YES
@@ -614,7 +615,7 @@ static bool take_compute(struct chooser *c, struct choose_candidate *x,
     bool memory_unknown = x->gpu && !x->available_bytes;
     for (size_t i = 0; i < n; i++) {
         struct choose_memory need = required(c, model, x->device, list[i]);
-        enum host_state state = fits(x, &need);
+        enum host_state state = candidate_fits(x, &need);
         bool given = need.how == CHOOSE_MEMORY_UNKNOWN || need.how == CHOOSE_MEMORY_GIVEN;
         bool smaller = i == 0 || need.bytes < x->required.bytes || (given && memory_unknown);
         if (smaller || state == HOST_YES) {
@@ -664,7 +665,7 @@ static bool ask_memory(struct chooser *c, struct choose_candidate *x)
 
 typedef bool question(struct chooser *c, struct choose_candidate *x);
 
-static void judge(struct chooser *c, struct choose_candidate *x)
+static void candidate_judge(struct chooser *c, struct choose_candidate *x)
 {
     static question *const questions[] = {ask_state, ask_vendor,   ask_hidden, ask_build,
                                           ask_gfx,   ask_findings, ask_ran};
@@ -681,7 +682,7 @@ static void add_candidate(struct chooser *c, const struct host_gpu *g,
 {
     struct choose_candidate x = {.device = device, .gpu = g, .index = index, .name = g->name};
     gpu_memory(c, &x);
-    judge(c, &x);
+    candidate_judge(c, &x);
     VEC_PUSH(c->a, &c->choice->candidates, x);
 }
 
@@ -703,7 +704,7 @@ static bool counted(const struct choose_visible *list, const struct host_gpu *g)
     return false;
 }
 
-static void add_all(struct chooser *c)
+static void candidates_add(struct chooser *c)
 {
     add_visible(c, &c->cuda, CHOOSE_DEVICE_CUDA);
     add_visible(c, &c->rocm, CHOOSE_DEVICE_ROCM);
@@ -719,14 +720,14 @@ static void add_all(struct chooser *c)
     }
     struct choose_candidate cpu = {.device = CHOOSE_DEVICE_CPU, .index = -1, .name = "the CPU"};
     cpu_memory(c, &cpu);
-    judge(c, &cpu);
+    candidate_judge(c, &cpu);
     VEC_PUSH(c->a, &c->choice->candidates, cpu);
 }
 
 /* Positive when x is the better one. What fits comes before what may fit, a card before integrated
  * graphics, which have more memory and are slower; then the more precise type, the larger memory;
  * at last the lower index. */
-static int compare(const struct choose_candidate *x, const struct choose_candidate *y)
+static int candidate_compare(const struct choose_candidate *x, const struct choose_candidate *y)
 {
     if (x->fits != y->fits) {
         return x->fits == HOST_YES ? 1 : -1;
@@ -764,7 +765,8 @@ static bool is_asked_for(const struct chooser *c, const struct choose_candidate 
 }
 
 /* Of cards of which any may be the device 0, the least counts: what it can do, all can. */
-static struct choose_candidate *least(struct choose_result *choice, enum choose_device_kind device)
+static struct choose_candidate *candidate_least(struct choose_result *choice,
+                                                enum choose_device_kind device)
 {
     struct choose_candidate *worst = NULL;
     for (size_t i = 0; i < choice->candidates.n; i++) {
@@ -775,7 +777,7 @@ static struct choose_candidate *least(struct choose_result *choice, enum choose_
         if (!x->usable) {
             return NULL;
         }
-        worst = !worst || compare(x, worst) < 0 ? x : worst;
+        worst = !worst || candidate_compare(x, worst) < 0 ? x : worst;
     }
     return worst;
 }
@@ -786,10 +788,10 @@ static struct choose_candidate *best_gpu(struct chooser *c)
     for (size_t i = 0; i < c->choice->candidates.n; i++) {
         struct choose_candidate *x = &c->choice->candidates.items[i];
         if (!x->gpu || !x->usable || !is_asked_for(c, x) ||
-            (!is_sure(c, x->device) && x != least(c->choice, x->device))) {
+            (!is_sure(c, x->device) && x != candidate_least(c->choice, x->device))) {
             continue;
         }
-        best = !best || compare(x, best) > 0 ? x : best;
+        best = !best || candidate_compare(x, best) > 0 ? x : best;
     }
     return best;
 }
@@ -1000,7 +1002,7 @@ static const char *probe_step(struct chooser *c)
                                : arena_printf(c->a, "gpumend choose %s (on that machine)", options);
 }
 
-static void settle(struct chooser *c, struct choose_candidate *x, const char *reason)
+static void candidate_settle(struct chooser *c, struct choose_candidate *x, const char *reason)
 {
     struct choose_result *r = c->choice;
     if (x->gpu && !x->available_bytes && !c->o->was_run) {
@@ -1035,7 +1037,7 @@ static void say_not_chosen(struct chooser *c, const struct choose_candidate *bes
     }
 }
 
-static void decide(struct chooser *c)
+static void chooser_decide(struct chooser *c)
 {
     struct choose_result *r = c->choice;
     struct choose_candidate *cpu = &r->candidates.items[r->candidates.n - 1];
@@ -1050,7 +1052,7 @@ static void decide(struct chooser *c)
         return;
     }
     if (gpu) {
-        settle(c, gpu, gpu_sentence(c, gpu));
+        candidate_settle(c, gpu, gpu_sentence(c, gpu));
         say_not_chosen(c, gpu);
         return;
     }
@@ -1061,11 +1063,11 @@ static void decide(struct chooser *c)
         nothing_works(c, arena_printf(c->a, "Nothing fits: %s; the CPU: %s.", why, cpu->why));
     } else {
         r->fallback = true;
-        settle(c, cpu, arena_printf(c->a, "The CPU is used: %s.", why));
+        candidate_settle(c, cpu, arena_printf(c->a, "The CPU is used: %s.", why));
     }
 }
 
-static void say_notes(struct chooser *c)
+static void chooser_say_notes(struct chooser *c)
 {
     struct choose_result *r = c->choice;
     if (r->chosen && r->chosen->device == CHOOSE_DEVICE_CUDA && c->cuda.set_order) {
@@ -1113,7 +1115,7 @@ static void say_notes(struct chooser *c)
     }
 }
 
-static int load(struct chooser *c, struct gm_err *err)
+static int chooser_load(struct chooser *c, struct gm_err *err)
 {
     struct kb *kb = c->m->kb;
     int rc = kb_models(kb, &c->models, err);
@@ -1139,7 +1141,7 @@ int choose_best(struct model *m, const struct diag_report *report, const struct 
     if (!m->host) {
         return gm_err_set(err, GM_ERR_LOOK, "%s", m->host_why);
     }
-    int rc = load(&c, err);
+    int rc = chooser_load(&c, err);
     if (rc < 0) {
         return rc;
     }
@@ -1153,9 +1155,9 @@ int choose_best(struct model *m, const struct diag_report *report, const struct 
     c.build = build_of(&c);
     choose_visible_cuda(m->host, &o->variables, c.a, &c.cuda);
     choose_visible_rocm(m->host, &o->variables, c.a, &c.rocm);
-    add_all(&c);
-    decide(&c);
-    say_notes(&c);
+    candidates_add(&c);
+    chooser_decide(&c);
+    chooser_say_notes(&c);
     *ret = choice;
     return 0;
 }

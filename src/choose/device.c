@@ -39,7 +39,7 @@ struct setter {
     struct launch *launch;
 };
 
-static void set(struct setter *s, const char *name, const char *value)
+static void setter_set(struct setter *s, const char *name, const char *value)
 {
     const char *old = env_value(s->q->start->env, s->q->start->n_env, name);
     if (!old || (!s->q->keep_env && strcmp(old, value) != 0)) {
@@ -49,8 +49,8 @@ static void set(struct setter *s, const char *name, const char *value)
 
 static void set_cpu(struct setter *s)
 {
-    set(s, "CUDA_VISIBLE_DEVICES", "-1");
-    set(s, "HIP_VISIBLE_DEVICES", "-1");
+    setter_set(s, "CUDA_VISIBLE_DEVICES", "-1");
+    setter_set(s, "HIP_VISIBLE_DEVICES", "-1");
 }
 
 /* How the device is written in the variable: the entry there where that holds a list already. One
@@ -77,17 +77,17 @@ static void set_gpu(struct setter *s, const struct host *h, enum choose_device_k
     if (kind == CHOOSE_DEVICE_ROCM) {
         choose_visible_rocm(h, &s->variables, s->a, &visible);
         list = list ? list : choose_variable(&s->variables, "CUDA_VISIBLE_DEVICES");
-        set(s, "HIP_VISIBLE_DEVICES", entry(s, &visible, list, index));
+        setter_set(s, "HIP_VISIBLE_DEVICES", entry(s, &visible, list, index));
         if (override) {
-            set(s, "HSA_OVERRIDE_GFX_VERSION", override);
+            setter_set(s, "HSA_OVERRIDE_GFX_VERSION", override);
         }
         return;
     }
     choose_visible_cuda(h, &s->variables, s->a, &visible);
     if (visible.set_order) {
-        set(s, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+        setter_set(s, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     }
-    set(s, "CUDA_VISIBLE_DEVICES", entry(s, &visible, list, index));
+    setter_set(s, "CUDA_VISIBLE_DEVICES", entry(s, &visible, list, index));
 }
 
 /* ------------------------------------------------------------------ the choice */
@@ -113,8 +113,8 @@ static enum host_state no_or_unknown(const struct choose_device *d, const struct
 }
 
 /* choose_best() for the program with what the launch makes of it. */
-static int choose(const struct setter *s, struct model *m, struct choose_result *ret,
-                  struct gm_err *err)
+static int setter_choose(const struct setter *s, struct model *m, struct choose_result *ret,
+                         struct gm_err *err)
 {
     const struct choose_device_question *q = s->q;
     struct diag_report report = {0};
@@ -153,14 +153,14 @@ static void set_chosen(struct setter *s, const struct host *h, const struct choo
     }
 }
 
-static enum host_state decide(struct setter *s, struct model_target *t, const char **ret_why)
+static enum host_state setter_decide(struct setter *s, struct model_target *t, const char **ret_why)
 {
     struct choose_result choice;
     struct gm_err err;
     bool sets = s->q->device.kind != CHOOSE_DEVICE_NONE;
     int rc = model_target_open(t, s->a, s->q->start, &err);
     s->variables.host = s->q->start->root_path ? &t->host : NULL;
-    rc = rc < 0 ? rc : choose(s, &t->model, &choice, &err);
+    rc = rc < 0 ? rc : setter_choose(s, &t->model, &choice, &err);
     if (rc < 0) {
         *ret_why = arena_strdup(s->a, err.text);
         if (sets) {
@@ -201,7 +201,7 @@ enum host_state choose_device_set(struct arena *a, const struct choose_device_qu
         (q->device.kind == CHOOSE_DEVICE_NONE && !q->require_gpu)) {
         return HOST_UNKNOWN;
     }
-    enum host_state state = decide(&s, &t, ret_why);
+    enum host_state state = setter_decide(&s, &t, ret_why);
     model_target_close(&t);
     return state;
 }
@@ -220,7 +220,8 @@ static const char *launched(const struct choose_device_question *q, const struct
     return env_value(q->start->env, q->start->n_env, name);
 }
 
-static void change(struct arena *a, struct launch *launch, const char *name, const char *value)
+static void launch_change_add(struct arena *a, struct launch *launch, const char *name,
+                              const char *value)
 {
     for (size_t i = 0; i < launch->changes.n; i++) {
         if (strcmp(launch->changes.items[i].name, name) == 0) {
@@ -291,7 +292,7 @@ bool choose_device_show_passed(struct arena *a, const struct choose_device_quest
     }
     for (size_t i = 0; i < ROWS; i++) {
         if (values[i]) {
-            change(a, launch, rows[i].name, values[i]);
+            launch_change_add(a, launch, rows[i].name, values[i]);
         }
     }
     return true;

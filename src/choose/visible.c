@@ -30,8 +30,8 @@ enum host_state choose_gpu_state(const struct host_gpu *g, const struct host_pro
 }
 
 /* All devices of a vendor that a runtime counts, by PCI address. */
-static void count(const struct host *h, enum host_vendor vendor, struct arena *a,
-                  struct choose_visible *ret)
+static void visible_count(const struct host *h, enum host_vendor vendor, struct arena *a,
+                          struct choose_visible *ret)
 {
     for (size_t i = 0; i < h->gpus.n; i++) {
         const struct host_gpu *g = &h->gpus.items[i];
@@ -64,7 +64,7 @@ static bool all_alike(const struct choose_visible *list)
 enum entry { ENTRY_INVALID, ENTRY_INDEX, ENTRY_UUID, ENTRY_UNKNOWN };
 
 /* What one entry of a list names; ENTRY_UNKNOWN: a device that files do not tell. */
-static enum entry entry_of(const struct choose_visible *all, struct str text, size_t *ret)
+static enum entry visible_entry(const struct choose_visible *all, struct str text, size_t *ret)
 {
     uint64_t index;
     if (str_u64(text, &index)) {
@@ -91,8 +91,8 @@ static enum entry entry_of(const struct choose_visible *all, struct str text, si
 }
 
 /* Applies one list. With `indices_known` false, a number may mean any device. */
-static void filter(struct choose_visible *list, struct arena *a, const char *value,
-                   bool indices_known)
+static void visible_filter(struct choose_visible *list, struct arena *a, const char *value,
+                           bool indices_known)
 {
     struct choose_visible all = *list;
     list->gpus.items = NULL;
@@ -100,7 +100,7 @@ static void filter(struct choose_visible *list, struct arena *a, const char *val
     list->shown = 0;
     for (struct str rest = str_of(value); rest.s; list->shown++) {
         size_t index = 0;
-        enum entry entry = entry_of(&all, str_trim(str_cut(&rest, ',')), &index);
+        enum entry entry = visible_entry(&all, str_trim(str_cut(&rest, ',')), &index);
         if (entry == ENTRY_INVALID) {
             break;
         }
@@ -121,8 +121,8 @@ static const char *shown(struct arena *a, const char *name, const char *value)
     return arena_printf(a, "%s=%s", name, *value ? value : "\"\"");
 }
 
-static void apply(struct choose_visible *list, struct arena *a, const struct choose_variables *v,
-                  const char *name, bool indices_known)
+static void visible_apply(struct choose_visible *list, struct arena *a,
+                          const struct choose_variables *v, const char *name, bool indices_known)
 {
     const char *value = choose_variable(v, name);
     if (!value) {
@@ -130,7 +130,7 @@ static void apply(struct choose_visible *list, struct arena *a, const struct cho
     }
     bool some = list->gpus.n > 0;
     list->filter = shown(a, name, value);
-    filter(list, a, value, indices_known);
+    visible_filter(list, a, value, indices_known);
     if (some && list->gpus.n == 0) {
         list->hidden = list->filter;
     }
@@ -142,9 +142,9 @@ void choose_visible_cuda(const struct host *h, const struct choose_variables *v,
     const char *order = choose_variable(v, "CUDA_DEVICE_ORDER");
     bool by_address = order && strcmp(order, "PCI_BUS_ID") == 0;
     *ret = (struct choose_visible){.sure = true};
-    count(h, HOST_NVIDIA, a, ret);
+    visible_count(h, HOST_NVIDIA, a, ret);
     bool alike = all_alike(ret);
-    apply(ret, a, v, "CUDA_VISIBLE_DEVICES", alike || by_address);
+    visible_apply(ret, a, v, "CUDA_VISIBLE_DEVICES", alike || by_address);
     // A list of UUIDs is an order of its own; one of numbers is left as the user counted.
     ret->set_order = !alike && !by_address && !ret->filter;
 }
@@ -153,8 +153,8 @@ void choose_visible_rocm(const struct host *h, const struct choose_variables *v,
                          struct choose_visible *ret)
 {
     *ret = (struct choose_visible){.sure = true};
-    count(h, HOST_AMD, a, ret);
-    apply(ret, a, v, "ROCR_VISIBLE_DEVICES", true);
+    visible_count(h, HOST_AMD, a, ret);
+    visible_apply(ret, a, v, "ROCR_VISIBLE_DEVICES", true);
     bool hip = choose_variable(v, "HIP_VISIBLE_DEVICES") != NULL;
-    apply(ret, a, v, hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES", true);
+    visible_apply(ret, a, v, hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES", true);
 }
