@@ -396,6 +396,11 @@ def main():
         _, output, _ = run(exe, ["check", "--root", folder, "--json"])
         count("check for Windows", schema_faults("check-windows.schema.json",
                                                  json.loads(output.decode("utf-8"))))
+    with tempfile.TemporaryDirectory(prefix="gpumend-json.") as folder:
+        env = tree.environment(Path(folder) / "env")
+        for words in ([], ["--check", env, "--gpus", "64"], ["--root", env]):
+            output = subprocess.run([exe, "export", "ndjson", *map(str, words)], capture_output=True, check=False).stdout
+            count(f"export ndjson {len(words)}", schema_faults("node.schema.json", json.loads(output)))
     count("a snapshot from a container", contained(exe))
     count("every schema has a document", sorted(set(SCHEMAS) - USED))
     if last_why:

@@ -104,6 +104,7 @@ SUITES = [
     Suite("test", "acting", 300, "{py} tests/safety/acting.py {exe}"),
     Suite("test", "swapped", 120, "{py} tests/safety/swapped.py {exe}"),
     Suite("test", "unseen", 600, "{py} tests/safety/unseen.py {exe}"),
+    Suite("test", "fleet-export", 300, "{py} tests/fleet/export.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
     Suite("test", "bounded", 120, "{py} tests/safety/bounded.py {exe}"),

@@ -7,8 +7,9 @@
 #include "version.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_check,   &cli_fix,   &cli_enable, &cli_disable,   &cli_run,      &cli_why, &cli_explain,
-    &cli_devices, &cli_probe, &cli_choose, &cli_container, &cli_snapshot, &cli_kb,  &cli_mcp};
+    &cli_check,     &cli_fix,      &cli_enable,  &cli_disable, &cli_run,
+    &cli_why,       &cli_explain,  &cli_devices, &cli_probe,   &cli_choose,
+    &cli_container, &cli_snapshot, &cli_export,  &cli_kb,      &cli_mcp};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *file)
@@ -24,7 +25,7 @@ static void usage(FILE *file)
         "  gpumend --version         prints the version\n"
         "  gpumend --licenses        prints the licences of gpumend and of what it contains\n\n"
         "Looking executes nothing, changes nothing and sends nothing anywhere. Only fix --apply,\n"
-        "enable, disable, run, probe and --probe act, and they say what they do.\n"
+        "enable, disable, run, probe, --probe and export act, and they say what they do.\n"
         "Exit status: 0 nothing wrong, 1 errors found, 2 wrong usage, 3 cannot tell.\n");
 }
 

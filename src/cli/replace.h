@@ -1,0 +1,15 @@
+/*
+ * A file that readers see as it was or as it is now, never in part: it is written beside its place
+ * under another name, and renamed.
+ */
+#ifndef GPUMEND_CLI_REPLACE_H
+#define GPUMEND_CLI_REPLACE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+/* Mode 0644. GM_ERR_LOOK: it could not be written, and what was there is there still. */
+int cli_replace_file(struct arena *a, const char *path, const char *text,
+                     struct gm_err *err) GM_CHECK;
+
+#endif

@@ -1,0 +1,327 @@
+/*
+ * The forms of a node's document. Each reader has rules of its own for what it takes:
+ *
+ *   Prometheus  text exposition format; "# EOF" makes it OpenMetrics as well; no timestamps, for
+ *               which node_exporter passes a file over (collector/textfile.go)
+ *   NFD         NAME=VALUE; a value has at most 63 characters of [-A-Za-z0-9_.] and alphanumeric
+ *               ends (Kubernetes, "Labels and Selectors"); "# +expiry-time" (NFD, local source)
+ *   NPD         the first 80 bytes of the output (custom plug-ins, max_output_length)
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/out.h"
+#include "base/str.h"
+#include "host/host.h"
+#include "node/node.h"
+#include "version.h"
+
+static const char *text_of(const json_t *doc, const char *key)
+{
+    return json_string_value(json_object_get(doc, key));
+}
+
+static const json_t *fact_of(const json_t *doc, const char *key)
+{
+    return json_object_get(json_object_get(doc, "facts"), key);
+}
+
+/* ------------------------------------------------------------------ the document itself */
+
+/* A reason becomes a label, a word of a command line and a line of a log. */
+static bool is_id(const char *text)
+{
+    size_t n = strlen(text);
+    return n > 0 && n < 64 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
+}
+
+static bool has_texts(const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if (!json_is_string(json_array_get(list, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool findings_are_whole(const json_t *findings)
+{
+    for (size_t i = 0; i < json_array_size(findings); i++) {
+        const json_t *f = json_array_get(findings, i);
+        const char *cause = text_of(f, "cause"), *severity = text_of(f, "severity");
+        if (!cause || !is_id(cause) || !severity || !is_id(severity)) {
+            return false;
+        }
+    }
+    return json_is_array(findings) && json_array_size(findings) <= NODE_FINDINGS_MAX;
+}
+
+bool node_is_whole(const json_t *doc)
+{
+    const char *verdict = text_of(doc, "verdict"), *reason = text_of(doc, "reason");
+    const json_t *facts = json_object_get(doc, "facts"), *cohort = json_object_get(doc, "cohort");
+    bool known = verdict && (strcmp(verdict, "ok") == 0 || strcmp(verdict, "broken") == 0 ||
+                             strcmp(verdict, "unknown") == 0);
+    bool is_broken = known && strcmp(verdict, "broken") == 0;
+    return known && is_broken == (reason != NULL) && (!reason || is_id(reason)) &&
+           findings_are_whole(json_object_get(doc, "findings")) && json_is_object(cohort) &&
+           (json_is_object(facts) || (json_is_null(facts) && strcmp(verdict, "unknown") == 0)) &&
+           has_texts(fact_of(doc, "compute_capabilities")) && has_texts(fact_of(doc, "gfx")) &&
+           json_is_array(json_object_get(doc, "targets"));
+}
+
+const char *node_verdict(const json_t *doc)
+{
+    return text_of(doc, "verdict");
+}
+
+const char *node_reason(const json_t *doc)
+{
+    return text_of(doc, "reason");
+}
+
+void node_sign(struct arena *a, json_t *doc, const char *name, const char *time, double seconds)
+{
+    json_put(doc, "node", out_json_text(a, name));
+    json_put(doc, "time", out_json_text(a, time));
+    json_put(doc, "seconds", json_real(seconds));
+    json_put(doc, "gpumend", json_string(GPUMEND_VERSION));
+}
+
+const char *node_sentence(struct arena *a, const json_t *doc, size_t bytes_max)
+{
+    const char *reason = node_reason(doc), *says = text_of(doc, "says");
+    const char *verdict = node_verdict(doc);
+    const char *head = reason ? reason : strcmp(verdict, "ok") == 0 ? "ok" : "cannot tell";
+    char *text = str_printable(a, says ? arena_printf(a, "%s: %s", head, says) : head);
+    size_t n = 0;
+    for (size_t step; text[n] && n < bytes_max; n += step) {
+        (void)str_code_point(text + n, strlen(text + n), &step);
+        if (n + step > bytes_max) {
+            break;
+        }
+    }
+    text[n] = '\0';
+    return text;
+}
+
+const char *node_line(struct arena *a, const json_t *doc)
+{
+    char *text = json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    const char *kept = text ? arena_strdup(a, text) : NULL;
+    free(text);
+    return kept;
+}
+
+const char *node_identity(struct arena *a, const json_t *doc)
+{
+    static const char *const moving[] = {"time", "seconds"};
+    json_t *copy = json_copy((json_t *)(uintptr_t)doc);
+    for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) {
+        (void)json_object_del(copy, moving[i]); // may be absent
+    }
+    const char *line = node_line(a, copy);
+    json_decref(copy);
+    return line ? node_digest(a, line) : "";
+}
+
+/* ------------------------------------------------------------------ Prometheus */
+
+/* A label's value in quotes (text exposition format: \\, \" and \n are escaped). */
+static const char *label(struct arena *a, const char *text)
+{
+    const char *seen = str_printable(a, text ? text : "");
+    char *out = arena_alloc(a, strlen(seen) * 2 + 3);
+    size_t n = 0;
+    out[n++] = '"';
+    for (; *seen; seen++) {
+        if (*seen == '\\' || *seen == '"') {
+            out[n++] = '\\';
+        }
+        out[n++] = *seen;
+    }
+    out[n] = '"';
+    return out;
+}
+
+static const char *metric(struct arena *a, const char *name, const char *help)
+{
+    return arena_printf(a, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+}
+
+static const char *verdict_metric(struct arena *a, const json_t *doc)
+{
+    static const char *const verdicts[] = {"ok", "broken", "unknown"};
+    const char *text = metric(a, "gpumend_verdict",
+                              "Verdict about this node: 1 for the one that "
+                              "holds.");
+    for (size_t i = 0; i < 3; i++) {
+        text = arena_printf(a, "%sgpumend_verdict{verdict=\"%s\"} %d\n", text, verdicts[i],
+                            strcmp(node_verdict(doc), verdicts[i]) == 0);
+    }
+    return text;
+}
+
+/* Each cause once, however many targets show it: a series more for each would be for nobody. */
+static const char *cause_metric(struct arena *a, const json_t *doc)
+{
+    const json_t *findings = json_object_get(doc, "findings");
+    const char *text = metric(a, "gpumend_cause", "Findings of one cause and severity.");
+    for (size_t i = 0; i < json_array_size(findings); i++) {
+        const json_t *f = json_array_get(findings, i);
+        const char *cause = text_of(f, "cause"), *severity = text_of(f, "severity");
+        size_t n = 0, before = 0;
+        for (size_t k = 0; k < json_array_size(findings); k++) {
+            const json_t *g = json_array_get(findings, k);
+            bool same = strcmp(text_of(g, "cause"), cause) == 0 &&
+                        strcmp(text_of(g, "severity"), severity) == 0;
+            n += same;
+            before += same && k < i;
+        }
+        if (!before) {
+            text = arena_printf(a, "%sgpumend_cause{cause=\"%s\",severity=\"%s\"} %zu\n", text,
+                                cause, severity, n);
+        }
+    }
+    return text;
+}
+
+/* A fact that is not known has no sample. */
+static const char *number_metric(struct arena *a, const json_t *doc, const char *key,
+                                 const char *name, const char *help)
+{
+    const json_t *value = fact_of(doc, key);
+    return json_is_integer(value) ? arena_printf(a, "%s%s %lld\n", metric(a, name, help), name,
+                                                 (long long)json_integer_value(value))
+                                  : "";
+}
+
+const char *node_prometheus(struct arena *a, const json_t *doc, int64_t now)
+{
+    const json_t *cohort = json_object_get(doc, "cohort");
+    const char *text = arena_printf(
+        a, "%s%s%s%s", verdict_metric(a, doc), cause_metric(a, doc),
+        number_metric(a, doc, "gpus", "gpumend_gpus", "GPUs that programs are expected to use."),
+        number_metric(a, doc, "gpus_usable", "gpumend_gpus_usable",
+                      "GPUs of these that can be used."));
+    text = arena_printf(
+        a, "%s%sgpumend_cohort_info{host=%s,environment=%s} 1\n", text,
+        metric(a, "gpumend_cohort_info", "Nodes with the same labels have the same facts."),
+        label(a, text_of(cohort, "host")), label(a, text_of(cohort, "environment")));
+    text = arena_printf(a, "%s%sgpumend_build_info{version=%s} 1\n", text,
+                        metric(a, "gpumend_build_info", "The gpumend that looked."),
+                        label(a, GPUMEND_VERSION));
+    text = arena_printf(a, "%s%sgpumend_last_run_timestamp_seconds %lld\n", text,
+                        metric(a, "gpumend_last_run_timestamp_seconds", "When it looked."),
+                        (long long)now);
+    return arena_printf(a, "%s%sgpumend_run_duration_seconds %.6f\n# EOF\n", text,
+                        metric(a, "gpumend_run_duration_seconds", "How long it looked."),
+                        json_number_value(json_object_get(doc, "seconds")));
+}
+
+/* ------------------------------------------------------------------ NFD */
+
+#define NFD_PREFIX "feature.node.kubernetes.io/gpumend-"
+
+/* A text as the value of a label: what it may not hold becomes "_", its ends are alphanumeric. */
+static const char *label_value(struct arena *a, const char *text)
+{
+    char *out = arena_strdup(a, text);
+    size_t n = strlen(out) > 63 ? 63 : strlen(out), from = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool good = str_is_letter(out[i]) || str_is_digit(out[i]) || strchr("-_.", out[i]);
+        out[i] = good ? out[i] : '_';
+    }
+    while (n > 0 && strchr("-_.", out[n - 1])) {
+        n--;
+    }
+    while (from < n && strchr("-_.", out[from])) {
+        from++;
+    }
+    out[n] = '\0';
+    return out + from;
+}
+
+static const char *nfd_text(struct arena *a, const char *name, const char *value)
+{
+    return value ? arena_printf(a, NFD_PREFIX "%s=%s\n", name, label_value(a, value)) : "";
+}
+
+/* 550.90.07 as 550090007, so that nodeAffinity's Gt and Lt, which compare whole numbers, order
+ * drivers exactly. 0: it is no version of at most three parts below 1,000. */
+static long long driver_number(const char *version)
+{
+    uint64_t parts[3] = {0};
+    size_t n = 0;
+    for (struct str rest = str_of(version); rest.s; n++) {
+        if (n == 3 || !str_u64(str_cut(&rest, '.'), &parts[n]) || parts[n] > 999) {
+            return 0;
+        }
+    }
+    return (long long)(parts[0] * 1000000 + parts[1] * 1000 + parts[2]);
+}
+
+/* "8.9" as 89; 0: it is none. */
+static long long capability_number(const char *text)
+{
+    uint64_t major = 0, minor = 0;
+    struct str rest = str_of(text), head = str_cut(&rest, '.');
+    return rest.s && str_u64(head, &major) && str_u64(rest, &minor) && major < 100 && minor < 10
+               ? (long long)(major * 10 + minor)
+               : 0;
+}
+
+static const char *nfd_number(struct arena *a, const char *name, long long value)
+{
+    return value ? arena_printf(a, NFD_PREFIX "%s=%lld\n", name, value) : "";
+}
+
+/* One label for each compute capability and gfx target: a node can have several. */
+static const char *nfd_list(struct arena *a, const json_t *doc, const char *key, const char *name,
+                            bool numbers)
+{
+    const json_t *list = fact_of(doc, key);
+    const char *text = "";
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *one = json_string_value(json_array_get(list, i));
+        long long number = numbers ? capability_number(one) : 0;
+        if (!numbers || number) {
+            const char *value = numbers ? arena_printf(a, "%lld", number) : label_value(a, one);
+            text = arena_printf(a, "%s" NFD_PREFIX "%s.%s=true\n", text, name, value);
+        }
+    }
+    return json_array_size(list) == 1 && numbers
+               ? arena_printf(
+                     a, "%s%s", text,
+                     nfd_number(a, name,
+                                capability_number(json_string_value(json_array_get(list, 0)))))
+               : text;
+}
+
+const char *node_nfd(struct arena *a, const json_t *doc, const char *expires)
+{
+    const json_t *usable = fact_of(doc, "gpus_usable");
+    const char *driver = json_string_value(fact_of(doc, "driver"));
+    const char *glibc = json_string_value(fact_of(doc, "glibc"));
+    const char *level = json_string_value(fact_of(doc, "cpu_level"));
+    uint64_t glibc_minor = 0;
+    if (glibc && (!starts_with(glibc, "2.") || !str_u64(str_of(glibc + 2), &glibc_minor))) {
+        glibc_minor = 0;
+    }
+    const char *text = arena_printf(
+        a, "# +expiry-time=%s\n%s%s%s", expires, nfd_text(a, "verdict", node_verdict(doc)),
+        nfd_text(a, "cause", node_reason(doc)),
+        nfd_text(a, "cohort", text_of(json_object_get(doc, "cohort"), "host")));
+    text = arena_printf(a, "%s%s%s", text, nfd_text(a, "driver", driver),
+                        nfd_number(a, "driver-number", driver ? driver_number(driver) : 0));
+    text =
+        arena_printf(a, "%s%s%s", text, nfd_list(a, doc, "compute_capabilities", "compute", true),
+                     nfd_list(a, doc, "gfx", "gfx", false));
+    text = arena_printf(a, "%s%s%s", text, nfd_number(a, "glibc-minor", (long long)glibc_minor),
+                        nfd_text(a, "cpu-level", level));
+    return json_is_integer(usable) ? arena_printf(a, "%s" NFD_PREFIX "gpus-usable=%lld\n", text,
+                                                  (long long)json_integer_value(usable))
+                                   : text;
+}
