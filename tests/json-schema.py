@@ -25,6 +25,9 @@ from urllib.parse import urljoin
 import jsonschema
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE / "windows"))
+import host as windows_host  # noqa: E402
+
 # The suites have a module `tree` each: this one's stands beside `apply`, which has the other.
 SPEC = importlib.util.spec_from_file_location("safety_tree", HERE / "safety/tree.py")
 tree = importlib.util.module_from_spec(SPEC)
@@ -222,6 +225,7 @@ def cases(top):
     (gpu / "proc").mkdir()
     for name, text in (("vendor", "0x10de"), ("device", "0x2684"), ("class", "0x030000")):
         (device / name).write_text(text + "\n")
+    windows_host.replaced().write(top / "windows")
     python = "/usr/bin/python3"
     logs = [top / "crash.log", top / "disk.log", top / "odd.log"]
     logs[0].write_text(CRASH)
@@ -241,7 +245,7 @@ def cases(top):
                      "import ctranslate2"]),
             ("snapshot", [env]), ("snapshot", ["--redact", "--root", gpu]), ("snapshot", [lost]),
             ("snapshot", ["--pid", os.getpid()]),
-            ("devices", []), ("devices", ["--root", gpu]),
+            ("devices", []), ("devices", ["--root", gpu]), ("devices", ["--root", top / "windows"]),
             ("container", ["cdi", "--check"]), ("container", ["docker", env]),
             ("container", ["kubernetes", env, "--host", gpu]), ("check", [env, "--host", gpu]),
             ("container", ["cdi", "--check", "--host", gpu]), ("container", ["cdi", "--host", gpu]),

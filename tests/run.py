@@ -84,6 +84,7 @@ SUITES = [
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
     Suite("test", "windows-files", 120, "{py} tests/windows/pe.py {build}", "build"),
     Suite("test", "windows-hives", 60, "{py} tests/windows/hive.py {build}", "build"),
+    Suite("test", "windows-host", 60, "{py} tests/windows/host.py {exe}"),
     Suite("test", "windows-check", 60, "{py} tests/windows/check.py {exe}"),
     Suite("test", "windows-why", 60, "{py} tests/windows/why.py {exe}"),
     Suite("test", "windows-worlds-few", 300,

@@ -1105,7 +1105,11 @@ static void chooser_say_notes(struct chooser *c)
                  "float16 is not offered: the probe has not seen a product in it "
                  "that was right");
     }
-    if (!c->dist) {
+    if (!c->dist && c->m->host && c->m->host->windows.is_windows.state == HOST_YES) {
+        VEC_PUSH(c->a, &r->notes,
+                 "the Python packages of a Windows tree are not looked at here: whether a build of "
+                 "one works was not judged");
+    } else if (!c->dist) {
         const char *where = c->m->env ? arena_printf(c->a, "in %s", c->m->env->prefix) : "here";
         VEC_PUSH(c->a, &r->notes,
                  arena_printf(c->a,

@@ -13,13 +13,16 @@ int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_er
     *ret = (struct host){0};
     bool proc = root_read(r, a, "/proc/sys/kernel/osrelease", HOST_TEXT_MAX, &text) == 0 ||
                 root_read(r, a, "/proc/cpuinfo", HOST_TEXT_MAX, &text) == 0;
+    struct host_look look = {.root = r, .arena = a, .host = ret};
+    if (!sys && !proc && host_collect_windows(&look)) {
+        return 0;
+    }
     if (!sys && !proc) {
         return gm_err_set(
             err, GM_ERR_LOOK,
             "neither /sys nor /proc can be seen: the devices cannot be told (the files "
             "of an image have none)");
     }
-    struct host_look look = {.root = r, .arena = a, .host = ret};
     host_collect_base(&look);
     host_collect_container(&look);
     host_collect_cpu(&look);
@@ -58,6 +61,12 @@ void host_judge(struct host *h, struct arena *a)
 {
     for (size_t i = 0; i < h->gpus.n; i++) {
         struct host_gpu *g = &h->gpus.items[i];
+        if (strcmp(g->kind, "windows") == 0) {
+            host_judge_windows(h, a, g);
+            sort_problems(g);
+            g->usable = g->problems.n ? g->problems.items[0].state : HOST_YES;
+            continue;
+        }
         switch (g->vendor) {
         case HOST_NVIDIA: host_judge_nvidia(h, a, g); break;
         case HOST_AMD: host_judge_amd(h, a, g); break;

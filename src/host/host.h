@@ -22,6 +22,8 @@
  * user and the environment come from /proc/self/status and /proc/self/environ, in a tree too: those
  * of who captured it.
  *
+ * Below a root that has no /proc and no /sys but a Windows folder, it is that Windows' machine.
+ *
  * All texts live in the arena, or are constants.
  */
 #ifndef GPUMEND_HOST_HOST_H
@@ -86,13 +88,16 @@ struct host_problem {
 
 struct host_gpu {
     enum host_vendor vendor;
-    const char *kind; // "pci", "wsl", "tegra"
+    const char *kind; // "pci", "wsl", "tegra", "windows"
     const char *bdf;  // NULL without PCI
     uint32_t vendor_id, device_id, subsystem_vendor_id, subsystem_device_id, revision, class_id;
     const char *name; // "NVIDIA GeForce RTX 4090"
     const char *chip; // "AD102", or NULL
     bool integrated;
-    struct host_fact driver;             // value: the bound driver; no: none is bound
+    struct host_fact driver;             // value: the bound driver, of Windows its provider; no:
+                                         // none is bound
+    const char *driver_version;          // of Windows: "566.14" of NVIDIA's; NULL: not known
+    bool switched_off;                   // in Windows' device manager
     struct host_fact architecture;       // value: "Ada Lovelace", "RDNA 2"
     struct host_fact compute_capability; // value: "8.9"; NVIDIA
     struct host_fact gfx;                // value: "gfx1030"; AMD
@@ -189,6 +194,37 @@ struct host_container {
     host_texts injected_devices, injected_libraries; // mount points of the driver's parts
     struct host_fact device_cgroup; // version 1: its list can be read; value: "1" or "2"
     struct host_fact label;         // of the process; value: SELinux' or AppArmor's
+};
+
+enum { HOST_WINDOWS_USERS_MAX = 64 };
+
+/* A folder of a CUDA toolkit, a HIP SDK or cuDNN in its usual place. */
+struct host_windows_toolkit {
+    const char *kind;    // "CUDA toolkit", "cuDNN", "HIP SDK"
+    const char *version; // "12.4", by the folder's name
+    const char *path;    // "C:\\Program Files\\..."
+};
+
+struct host_windows_user {
+    const char *name;      // of the folder below C:\Users
+    struct host_fact path; // the user's own PATH; value
+};
+
+/* A machine by the files of its Windows (windows.c). Paths are those of Windows. */
+struct host_windows {
+    struct host_fact is_windows;
+    struct host_fact registry;    // the SYSTEM hive was read
+    struct host_fact name;        // value: "Windows 11 Pro 23H2"
+    struct host_fact build;       // number: 22631; value: "22631.3880"
+    struct host_fact safe_search; // SafeDllSearchMode is on
+    struct host_fact long_paths;  // LongPathsEnabled
+    struct host_fact path;        // the system's PATH; value
+    struct host_fact nvcuda;      // System32's nvcuda.dll; value: "566.14"
+    struct host_fact runtime;     // System32's vcruntime140_1.dll; value: its version
+    VEC(struct host_fact) hip;    // System32's amdhip64*.dll; value: their versions
+    host_texts known_dlls;        // of the registry; empty: not known
+    VEC(struct host_windows_toolkit) toolkits;
+    VEC(struct host_windows_user) users;
 };
 
 /* A runtime for GPUs that an engine's settings register. */
@@ -317,6 +353,7 @@ struct host {
     struct host_intel intel;
     struct host_wsl wsl;
     struct host_tegra tegra;
+    struct host_windows windows;
     VEC(struct host_gpu) gpus;    // by PCI address; WSL's and Tegra's last
     host_texts other_displays;    // adapters that compute nothing: "ASPEED ... at 0000:05:00.0"
     struct host_fact environment; // /proc/self/environ could be read
@@ -326,7 +363,7 @@ struct host {
 };
 
 /* Reads everything. GM_ERR_LOOK when nothing of the machine can be seen below the root: neither
- * /proc nor /sys (the file system of an image). */
+ * /proc nor /sys (the file system of an image), nor a Windows. */
 int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_err *err) GM_CHECK;
 
 /* What lies at the path of a device node, links not followed: yes with its type in *ret_type ('c',

@@ -70,6 +70,10 @@ void host_collect_nvidia(struct host_look *l);
 void host_collect_amd(struct host_look *l);
 void host_collect_intel(struct host_look *l);
 void host_collect_platforms(struct host_look *l); // WSL and Tegra
+bool host_collect_windows(struct host_look *l);   // false: there is no Windows below the root
+
+/* Fills the vendor, the name and what follows from the chip, by the PCI ids. */
+void host_describe_pci(struct host_look *l, struct host_gpu *g);
 
 /* Adds a problem to a GPU; the caller may complete it until the next one is added. */
 struct host_problem *host_add_problem(struct arena *a, struct host_gpu *g, const char *id,
@@ -81,6 +85,7 @@ void host_judge_visible(const struct host *h, struct arena *a, struct host_gpu *
 void host_judge_engines(struct host *h, struct arena *a);
 void host_judge_nvidia(struct host *h, struct arena *a, struct host_gpu *g);
 void host_judge_amd(struct host *h, struct arena *a, struct host_gpu *g);
+void host_judge_windows(const struct host *h, struct arena *a, struct host_gpu *g);
 void host_judge_intel(struct host *h, struct arena *a, struct host_gpu *g);
 
 /* Why the driver does not have a GPU, where files tell it; false: they do not. */

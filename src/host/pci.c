@@ -63,7 +63,7 @@ static const char *product_name(struct host_look *l, const struct host_gpu *g)
 {
     const char *dir = path_join(l->arena, bus, g->bdf);
     struct str text;
-    return g->vendor == HOST_AMD &&
+    return g->vendor == HOST_AMD && strcmp(g->kind, "pci") == 0 &&
                    host_read(l, path_join(l->arena, dir, "product_name"), &text) == 0 &&
                    str_trim(text).n
                ? str_dup(l->arena, str_trim(text))
@@ -114,7 +114,7 @@ static void describe_chip(struct host_gpu *g)
     g->minor = g->uuid = g->model = host_unknown(NULL, "no driver reports it");
     // Intel's integrated graphics are device 2 of the first bus.
     struct host_bdf bdf;
-    if (g->vendor == HOST_INTEL && host_parse_bdf(str_of(g->bdf), &bdf)) {
+    if (g->vendor == HOST_INTEL && g->bdf && host_parse_bdf(str_of(g->bdf), &bdf)) {
         g->integrated = bdf.domain == 0 && bdf.bus == 0 && bdf.device == 2;
     }
 }
@@ -123,8 +123,19 @@ static void note_other_display(struct host_look *l, const struct host_gpu *g)
 {
     const char *name = host_pci_name(g->vendor_id, g->device_id, g->revision);
     VEC_PUSH(l->arena, &l->host->other_displays,
-             arena_printf(l->arena, "%s [%04x:%04x] at %s", name ? name : "display adapter",
-                          g->vendor_id, g->device_id, g->bdf));
+             arena_printf(l->arena, "%s [%04x:%04x]%s%s", name ? name : "display adapter",
+                          g->vendor_id, g->device_id, g->bdf ? " at " : "", g->bdf ? g->bdf : ""));
+}
+
+void host_describe_pci(struct host_look *l, struct host_gpu *g)
+{
+    g->vendor = vendor_of(g->vendor_id);
+    if (g->vendor == HOST_OTHER) {
+        note_other_display(l, g);
+        return;
+    }
+    name_gpu(l, g);
+    describe_chip(g);
 }
 
 static void read_device(struct host_look *l, const char *bdf)
@@ -145,14 +156,12 @@ static void read_device(struct host_look *l, const char *bdf)
     (void)hex_file(l, dir, "revision", &g.revision);
     (void)hex_file(l, dir, "subsystem_vendor", &g.subsystem_vendor_id);
     (void)hex_file(l, dir, "subsystem_device", &g.subsystem_device_id);
+    host_describe_pci(l, &g);
     if (g.vendor == HOST_OTHER) {
-        note_other_display(l, &g);
         return;
     }
     g.driver = bound_driver(l, dir);
     g.numa_node = numa_node(l, dir);
-    name_gpu(l, &g);
-    describe_chip(&g);
     VEC_PUSH(l->arena, &l->host->gpus, g);
 }
 

@@ -82,13 +82,15 @@ static const char *amounts(struct arena *a, const struct host_gpu *g)
 
 static const char *ready(struct arena *a, const struct host *h, const struct host_gpu *g)
 {
-    const char *version = NULL;
+    const char *version = g->driver_version;
     if (g->vendor == HOST_NVIDIA && strcmp(g->kind, "pci") == 0) {
         version = h->nvidia.module.value;
-    } else if (g->vendor == HOST_AMD) {
+    } else if (g->vendor == HOST_AMD && !version) {
         version = h->amd.module.value;
     }
-    const char *text = version ? arena_printf(a, "driver %s ready", version) : "driver ready";
+    const char *word = strcmp(g->kind, "windows") == 0 ? "installed" : "ready";
+    const char *text = version ? arena_printf(a, "driver %s %s", version, word)
+                               : arena_printf(a, "driver %s", word);
     for (size_t i = 0; i < g->problems.n; i++) {
         text = arena_printf(a, "%s; %s", text, g->problems.items[i].text);
     }
@@ -197,7 +199,8 @@ static const char *head_of(struct arena *a, const struct host *h, const struct h
 {
     const char *target = target_of(a, g);
     const char *name = target ? arena_printf(a, "%s (%s)", g->name, target) : g->name;
-    const char *version = g->vendor == HOST_NVIDIA && strcmp(g->kind, "pci") == 0
+    const char *version = g->driver_version ? g->driver_version
+                          : g->vendor == HOST_NVIDIA && strcmp(g->kind, "pci") == 0
                               ? h->nvidia.module.value
                           : g->vendor == HOST_AMD ? h->amd.module.value
                                                   : NULL;
@@ -322,6 +325,26 @@ static const char *next_command(struct arena *a, const struct host *h,
     return repair ? repair : gpus[0]->usable == HOST_NO ? "gpumend check" : "gpumend probe";
 }
 
+/* The release, and the folders of toolkits. */
+static void windows_text(const struct out *o, struct arena *a, const struct host_windows *w)
+{
+    if (w->is_windows.state != HOST_YES) {
+        return;
+    }
+    paragraph(o, a, OUT_PLAIN, "",
+              w->name.state == HOST_YES
+                  ? arena_printf(a, "System: %s%s%s%s.", w->name.value,
+                                 w->build.state == HOST_YES ? " (build " : "",
+                                 w->build.state == HOST_YES ? w->build.value : "",
+                                 w->build.state == HOST_YES ? ")" : "")
+                  : arena_printf(a, "System: Windows; which release is not known: %s: %s.",
+                                 w->name.where, w->name.why));
+    for (size_t i = 0; i < w->toolkits.n; i++) {
+        const struct host_windows_toolkit *t = &w->toolkits.items[i];
+        paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "%s %s: %s.", t->kind, t->version, t->path));
+    }
+}
+
 void report_devices_text(const struct out *o, struct arena *a, const struct host *h,
                          const char *root)
 {
@@ -352,6 +375,7 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
             paragraph(o, a, OUT_DIM, "next", p->step);
         }
     }
+    windows_text(o, a, &h->windows);
     paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "CPU: %s.", report_cpu_text(a, &h->cpu)));
     for (size_t i = 0; i < h->notes.n; i++) {
         paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "Note: %s.", h->notes.items[i]));
@@ -488,7 +512,7 @@ static json_t *pci_json(struct arena *a, const struct host_gpu *g)
     json_put(o, "subsystem_vendor_id", hex(a, g->subsystem_vendor_id, 4));
     json_put(o, "subsystem_device_id", hex(a, g->subsystem_device_id, 4));
     json_put(o, "revision", g->revision <= 0xff ? hex(a, g->revision, 2) : json_null());
-    json_put(o, "class", hex(a, g->class_id, 6));
+    json_put(o, "class", g->class_id ? hex(a, g->class_id, 6) : json_null());
     return o;
 }
 
@@ -510,6 +534,9 @@ static json_t *gpu_json(struct arena *a, const struct host *h, const struct host
               {"vram_bytes", &g->vram, true}, {"gtt_bytes", &g->gtt, true},
               {"partitions", &g->partitions, true}, {"numa_node", &g->numa_node, true},
               {"minor", &g->minor, true}, {"uuid", &g->uuid, false}, {"model", &g->model, false});
+    if (strcmp(g->kind, "windows") == 0) {
+        json_put(o, "driver_version", out_json_text(a, g->driver_version));
+    }
     json_put(o, "model_memory_gib",
              g->model_memory_gib ? json_integer(g->model_memory_gib) : json_null());
     json_put(o, "mig", texts_json(a, &g->mig));
@@ -573,6 +600,37 @@ static json_t *platforms_json(struct arena *a, const struct host *h)
               {"tegra_soc", &t->soc, false});
     json_put(o, "wsl_libcuda", out_json_text(a, w->libcuda.path));
     json_put(o, "wsl_shadows", texts_json(a, &w->shadows));
+    return o;
+}
+
+static json_t *windows_json(struct arena *a, const struct host_windows *w)
+{
+    json_t *o = json_object(), *toolkits = json_array(), *users = json_array(), *hip = json_array();
+    SET_FACTS(a, o, {"registry", &w->registry, false}, {"name", &w->name, false},
+              {"build", &w->build, false}, {"safe_search", &w->safe_search, false},
+              {"long_paths", &w->long_paths, false}, {"path", &w->path, false},
+              {"nvcuda", &w->nvcuda, false}, {"runtime", &w->runtime, false});
+    for (size_t i = 0; i < w->toolkits.n; i++) {
+        const struct host_windows_toolkit *t = &w->toolkits.items[i];
+        json_t *x = json_object();
+        json_put(x, "kind", out_json_text(a, t->kind));
+        json_put(x, "version", out_json_text(a, t->version));
+        json_put(x, "path", out_json_text(a, t->path));
+        json_add(toolkits, x);
+    }
+    for (size_t i = 0; i < w->users.n; i++) {
+        json_t *x = json_object();
+        json_put(x, "name", out_json_text(a, w->users.items[i].name));
+        set_fact(a, x, "path", &w->users.items[i].path);
+        json_add(users, x);
+    }
+    for (size_t i = 0; i < w->hip.n; i++) {
+        json_add(hip, fact_with(a, &w->hip.items[i], out_json_text(a, w->hip.items[i].value)));
+    }
+    json_put(o, "hip", hip);
+    json_put(o, "toolkits", toolkits);
+    json_put(o, "users", users);
+    json_put(o, "known_dlls", texts_json(a, &w->known_dlls));
     return o;
 }
 
@@ -646,6 +704,9 @@ static void set_machine(struct arena *a, json_t *doc, const struct host *h)
     json_put(doc, "amd", amd_json(a, &h->amd));
     json_put(doc, "intel", intel_json(a, &h->intel));
     json_put(doc, "platform", platforms_json(a, h));
+    if (h->windows.is_windows.state == HOST_YES) {
+        json_put(doc, "windows", windows_json(a, &h->windows));
+    }
     json_put(doc, "container", container_json(a, &h->container));
     json_put(doc, "engines", engines_json(a, &h->engines));
     json_put(doc, "cpu", cpu_json(a, &h->cpu));

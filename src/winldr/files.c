@@ -186,6 +186,14 @@ struct winldr_entry *winldr_files_get(struct winldr_files *f, const char *path)
     return e;
 }
 
+struct winldr_entry *winldr_files_place(struct winldr_files *f, const char *path)
+{
+    struct winldr_entry *e = arena_alloc(f->arena, sizeof *e);
+    e->path = arena_strdup(f->arena, path);
+    e->place = find_place(f, e);
+    return e;
+}
+
 const char *winldr_files_name(const struct winldr_files *f, struct arena *a, const char *place)
 {
     for (size_t i = 0; i < f->n_drives; i++) {

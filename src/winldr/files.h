@@ -76,6 +76,10 @@ void winldr_files_close(struct winldr_files *f);
 /* Never NULL; `path` is full (winldr_path_full). */
 struct winldr_entry *winldr_files_get(struct winldr_files *f, const char *path);
 
+/* The same without reading the file: `kind` of what is there is not filled in. For files that are
+ * no images. */
+struct winldr_entry *winldr_files_place(struct winldr_files *f, const char *path);
+
 /* The path that Windows gives to what lies at `place` below the root; NULL: on no drive. */
 const char *winldr_files_name(const struct winldr_files *f, struct arena *a, const char *place);
 
