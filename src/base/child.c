@@ -32,8 +32,8 @@ static void limit(int resource, rlim_t value)
 }
 
 /* In the child: never returns. An errno that stops the start goes through `report`. */
-static void become(const struct child *c, char *const *argv, char *const *envp, int output,
-                   int report, pid_t parent)
+static void child_become(const struct child *c, char *const *argv, char *const *envp, int output,
+                         int report, pid_t parent)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     (void)setpgid(0, 0);                    // the group is for killing; without it one is killed
@@ -144,7 +144,7 @@ int child_run(struct arena *a, const struct child *c, struct child_end *ret, str
     pid_t parent = getpid(), pid = fork();
     int fork_errno = errno;
     if (pid == 0) {
-        become(c, argv, envp, c->show ? STDERR_FILENO : output[1], report[1], parent);
+        child_become(c, argv, envp, c->show ? STDERR_FILENO : output[1], report[1], parent);
     }
     (void)close(report[1]);
     if (output[1] >= 0) {

@@ -6,19 +6,19 @@
 
 enum { WORD_MAX = 64, EDITS_MAX = 3, LETTERS_PER_EDIT = 3 };
 
-static size_t least(size_t a, size_t b)
+static size_t smaller_of(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static char lower(char c)
+static char nearest_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static bool same(char a, char b)
+static bool letters_are_same(char a, char b)
 {
-    return lower(a) == lower(b);
+    return nearest_lower(a) == nearest_lower(b);
 }
 
 /* Optimal string alignment by three rows of its table; both words have at most WORD_MAX letters. */
@@ -32,10 +32,11 @@ static size_t edits(const char *a, size_t n_a, const char *b, size_t n_b)
     for (size_t i = 1; i <= n_a; i++) {
         now[0] = i;
         for (size_t k = 1; k <= n_b; k++) {
-            size_t changed = last[k - 1] + !same(a[i - 1], b[k - 1]);
-            now[k] = least(changed, least(last[k], now[k - 1]) + 1);
-            if (i > 1 && k > 1 && same(a[i - 1], b[k - 2]) && same(a[i - 2], b[k - 1])) {
-                now[k] = least(now[k], before[k - 2] + 1);
+            size_t changed = last[k - 1] + !letters_are_same(a[i - 1], b[k - 1]);
+            now[k] = smaller_of(changed, smaller_of(last[k], now[k - 1]) + 1);
+            if (i > 1 && k > 1 && letters_are_same(a[i - 1], b[k - 2]) &&
+                letters_are_same(a[i - 2], b[k - 1])) {
+                now[k] = smaller_of(now[k], before[k - 2] + 1);
             }
         }
         size_t *free_row = before;
@@ -56,7 +57,7 @@ void nearest_try(struct nearest *n, const char *name)
         return;
     }
     size_t distance = edits(n->word, n_word, name, n_name);
-    size_t allowed = least(EDITS_MAX, (n_word + LETTERS_PER_EDIT - 1) / LETTERS_PER_EDIT);
+    size_t allowed = smaller_of(EDITS_MAX, (n_word + LETTERS_PER_EDIT - 1) / LETTERS_PER_EDIT);
     if (distance <= allowed && distance < n_name && (!n->best || distance < n->distance)) {
         n->best = name;
         n->distance = distance;

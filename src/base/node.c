@@ -42,14 +42,14 @@ struct bytes {
     VEC(char) out;
 };
 
-static void put_text(struct bytes *b, const char *text)
+static void bytes_put_text(struct bytes *b, const char *text)
 {
     do {
         VEC_PUSH(b->arena, &b->out, *text);
     } while (*text++);
 }
 
-static bool is_named(const char *const *names, const char *key)
+static bool key_is_named(const char *const *names, const char *key)
 {
     while (*names && strcmp(*names, key) != 0) {
         names++;
@@ -62,23 +62,23 @@ static void put_node(struct bytes *b, const struct node *node, const char *const
     static const char kinds[] = {[NODE_TEXT] = 't', [NODE_LIST] = 'l', [NODE_MAP] = 'm'};
     VEC_PUSH(b->arena, &b->out, kinds[node->kind]);
     if (node->kind == NODE_TEXT) {
-        put_text(b, node->text);
+        bytes_put_text(b, node->text);
         return;
     }
     uint32_t n = 0;
     for (size_t i = 0; i < node->n; i++) {
-        n += node->kind == NODE_LIST || !is_named(leave_out, node->items[i].key);
+        n += node->kind == NODE_LIST || !key_is_named(leave_out, node->items[i].key);
     }
     for (unsigned shift = 0; shift < 32; shift += 8) {
         VEC_PUSH(b->arena, &b->out, (char)(n >> shift & 0xff));
     }
     for (size_t i = 0; i < node->n; i++) {
         const struct node *item = &node->items[i];
-        if (node->kind == NODE_MAP && is_named(leave_out, item->key)) {
+        if (node->kind == NODE_MAP && key_is_named(leave_out, item->key)) {
             continue;
         }
         if (node->kind == NODE_MAP) {
-            put_text(b, item->key);
+            bytes_put_text(b, item->key);
         }
         put_node(b, item, leave_out);
     }

@@ -63,7 +63,7 @@ static bool opens_quote(struct str text, size_t at)
 }
 
 /* Takes what ends at a blank. One in a shell's quotes parts nothing: a path could not be pasted. */
-static struct str take_word(struct str *rest)
+static struct str out_take_word(struct str *rest)
 {
     bool quoted = false;
     size_t n = 0;
@@ -81,7 +81,7 @@ void out_wrap(const struct out *o, unsigned indent, const char *text)
     struct str rest = str_of(text);
     bool first = true;
     while (rest.s) {
-        struct str word = take_word(&rest);
+        struct str word = out_take_word(&rest);
         if (word.n == 0) {
             continue;
         }

@@ -123,7 +123,7 @@ static bool open_all(struct region *r)
     return mprotect(r->base, r->length, PROT_READ) == 0;
 }
 
-static bool fill(struct region *r, size_t start)
+static bool region_fill(struct region *r, size_t start)
 {
     unsigned char *page = r->base + start;
     size_t unit = pages_unit();
@@ -154,10 +154,10 @@ static bool touch(struct region *r, const unsigned char *at)
     if (r->recording) {
         return mprotect(r->base + start, pages_unit(), PROT_READ) == 0 || open_all(r);
     }
-    return fill(r, start) || open_all(r);
+    return region_fill(r, start) || open_all(r);
 }
 
-static void on_fault(int signal_number, siginfo_t *info, void *context)
+static void pages_on_fault(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;
     int saved = errno;
@@ -173,7 +173,7 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
 static int start_handling(void)
 {
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_NODEFER};
-    action.sa_sigaction = on_fault;
+    action.sa_sigaction = pages_on_fault;
     (void)sigemptyset(&action.sa_mask); // cannot fail
     if (state.handling) {
         return 0;

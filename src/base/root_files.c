@@ -96,7 +96,7 @@ static void close_path(int fd)
 }
 
 /* The folder of a path without links. */
-static int descend(struct root *r, struct arena *a, const char *path)
+static int real_descend(struct root *r, struct arena *a, const char *path)
 {
     struct str rest = str_of(path);
     int fd = openat(r->fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -122,7 +122,7 @@ static void move_to(struct walker *w, char *done)
     w->done = done;
 }
 
-static int follow(struct walker *w, int link)
+static int walker_follow(struct walker *w, int link)
 {
     char target[4096];
     ssize_t got = readlinkat(link, "", target, sizeof target - 1);
@@ -138,18 +138,18 @@ static int follow(struct walker *w, int link)
 }
 
 /* One component that is neither "." nor "..". */
-static int enter(struct walker *w, const char *part, bool follow_last)
+static int walker_enter(struct walker *w, const char *part, bool follow_last)
 {
     bool last = w->rest[strspn(w->rest, "/")] == '\0', wants_dir = w->rest[0] == '/';
     struct stat st;
-    w->dir = w->dir < 0 ? descend(w->r, w->a, w->done) : w->dir;
+    w->dir = w->dir < 0 ? real_descend(w->r, w->a, w->done) : w->dir;
     int fd = w->dir < 0 ? w->dir : openat(w->dir, part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         return w->dir < 0 ? w->dir : -errno;
     }
     int rc = fstat(fd, &st) ? -errno : 0;
     if (rc == 0 && S_ISLNK(st.st_mode) && (!last || wants_dir || follow_last)) {
-        rc = follow(w, fd);
+        rc = walker_follow(w, fd);
     } else if (rc == 0 && (!last || wants_dir) && !S_ISDIR(st.st_mode)) {
         rc = -ENOTDIR;
     } else if (rc == 0) {
@@ -167,7 +167,7 @@ static int enter(struct walker *w, const char *part, bool follow_last)
 
 /* With follow_last false a link at the end stays. On success w->done is the path without links and
  * w->name what to open in w->dir; w->dir is to be closed in any case. */
-static int walk(struct walker *w, const char *path, bool follow_last)
+static int walker_walk(struct walker *w, const char *path, bool follow_last)
 {
     int rc = !*path ? -ENOENT : strlen(path) > PATH_BYTES_MAX ? -ENAMETOOLONG : 0;
     w->done = arena_strdup(w->a, "");
@@ -181,11 +181,11 @@ static int walk(struct walker *w, const char *path, bool follow_last)
             char *slash = strrchr(w->done, '/');
             move_to(w, slash ? arena_strndup(w->a, w->done, (size_t)(slash - w->done)) : w->done);
         } else if (strcmp(part, ".") != 0) {
-            rc = enter(w, part, follow_last);
+            rc = walker_enter(w, part, follow_last);
         }
     }
     if (rc == 0 && !w->name) {
-        w->dir = w->dir < 0 ? descend(w->r, w->a, w->done) : w->dir;
+        w->dir = w->dir < 0 ? real_descend(w->r, w->a, w->done) : w->dir;
         rc = w->dir < 0 ? w->dir : 0;
         w->name = ".";
     }
@@ -203,7 +203,7 @@ static int open_walked(struct walker *w, jmp_buf *out_of_memory, const char *pat
     if (setjmp(*out_of_memory)) {
         return -ENOMEM;
     }
-    int rc = walk(w, path, !(flags & O_NOFOLLOW));
+    int rc = walker_walk(w, path, !(flags & O_NOFOLLOW));
     if (rc < 0) {
         return rc;
     }
@@ -211,10 +211,10 @@ static int open_walked(struct walker *w, jmp_buf *out_of_memory, const char *pat
     return fd < 0 ? -errno : fd;
 }
 
-/* walk() that gives itself back without memory, too: -ENOMEM. */
+/* walker_walk() that gives itself back without memory, too: -ENOMEM. */
 static int walk_safely(struct walker *w, jmp_buf *out_of_memory, const char *path)
 {
-    return setjmp(*out_of_memory) ? -ENOMEM : walk(w, path, true);
+    return setjmp(*out_of_memory) ? -ENOMEM : walker_walk(w, path, true);
 }
 
 static int open_by_walk(struct root *r, const char *path, int flags)
@@ -229,7 +229,7 @@ static int open_by_walk(struct root *r, const char *path, int flags)
     return rc;
 }
 
-static void tell(const struct root *r, const char *path)
+static void look_tell(const struct root *r, const char *path)
 {
     if (r->on_look) {
         r->on_look(r->on_look_arg, path);
@@ -284,7 +284,7 @@ static int open_again(void)
 
 static int open_any(struct root *r, const char *path, int flags)
 {
-    tell(r, path);
+    look_tell(r, path);
     if (r->is_host && early.path && flags == READ_FLAGS && strcmp(path, early.path) == 0) {
         return open_again();
     }
@@ -306,7 +306,7 @@ static int open_any(struct root *r, const char *path, int flags)
 static int real_stat(struct root *r, const char *path, bool follow, struct stat *ret)
 {
     if (r->is_host) {
-        tell(r, path);
+        look_tell(r, path);
         int at = begin_at(r, &path);
         return fstatat(at, path, ret, follow ? 0 : AT_SYMLINK_NOFOLLOW) ? -errno : 0;
     }
@@ -474,7 +474,7 @@ static int real_open_seen(struct root *r, const char *path)
     return open_any(r, path, READ_FLAGS);
 }
 
-static int by_name(const void *x, const void *y)
+static int names_by_value(const void *x, const void *y)
 {
     return strcmp(*(char *const *)x, *(char *const *)y);
 }
@@ -519,7 +519,7 @@ static int real_list(struct root *r, struct arena *a, const char *path, size_t m
         return rc;
     }
     if (names.n) {
-        qsort(names.items, names.n, sizeof *names.items, by_name);
+        qsort(names.items, names.n, sizeof *names.items, names_by_value);
     }
     *ret = (struct root_dir){names.items, names.n, truncated};
     return 0;
@@ -530,7 +530,7 @@ static int real_readlink(struct root *r, struct arena *a, const char *path, char
     char target[4096];
     ssize_t n;
     if (r->is_host) {
-        tell(r, path);
+        look_tell(r, path);
         n = readlink(path, target, sizeof target - 1);
     } else {
         int fd = open_any(r, path, O_PATH | O_NOFOLLOW);
@@ -552,7 +552,7 @@ static int real_readlink(struct root *r, struct arena *a, const char *path, char
 static int real_realpath(struct root *r, struct arena *a, const char *path, char **ret)
 {
     jmp_buf out_of_memory;
-    tell(r, path);
+    look_tell(r, path);
     arena_init(&r->walked, 0, no_memory, &out_of_memory);
     struct walker w = {.r = r, .a = &r->walked, .dir = -1};
     int rc = walk_safely(&w, &out_of_memory, path);
@@ -581,7 +581,7 @@ static int real_has_capabilities(struct root *r, const char *path)
 static int real_access(struct root *r, const char *path, int mode)
 {
     if (r->is_host) {
-        tell(r, path);
+        look_tell(r, path);
         return faccessat(AT_FDCWD, path, mode, AT_EACCESS) ? -errno : 0;
     }
     int fd = open_any(r, path, O_PATH);

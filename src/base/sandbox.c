@@ -171,7 +171,8 @@ struct filter {
     unsigned short n;
 };
 
-static void add(struct filter *f, unsigned code, unsigned k, unsigned char yes, unsigned char no)
+static void filter_add(struct filter *f, unsigned code, unsigned k, unsigned char yes,
+                       unsigned char no)
 {
     if (f->n < FILTER_MAX) {
         f->code[f->n] = (struct sock_filter){(unsigned short)code, yes, no, k};
@@ -181,21 +182,21 @@ static void add(struct filter *f, unsigned code, unsigned k, unsigned char yes, 
 
 static void add_load(struct filter *f, size_t offset)
 {
-    add(f, BPF_LD | BPF_W | BPF_ABS, (unsigned)offset, 0, 0);
+    filter_add(f, BPF_LD | BPF_W | BPF_ABS, (unsigned)offset, 0, 0);
 }
 
 static void add_row(struct filter *f, const struct row *r)
 {
     size_t arg = offsetof(struct seccomp_data, args) + r->arg * sizeof(uint64_t); // its low half
     if (r->test == ALWAYS) {
-        add(f, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, 1);
-        add(f, BPF_RET | BPF_K, r->action, 0, 0);
+        filter_add(f, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, 1);
+        filter_add(f, BPF_RET | BPF_K, r->action, 0, 0);
         return;
     }
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, 4);
+    filter_add(f, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, 4);
     add_load(f, arg);
-    add(f, BPF_JMP | (r->test == IS ? BPF_JEQ : BPF_JSET) | BPF_K, r->value, 0, 1);
-    add(f, BPF_RET | BPF_K, r->action, 0, 0);
+    filter_add(f, BPF_JMP | (r->test == IS ? BPF_JEQ : BPF_JSET) | BPF_K, r->value, 0, 1);
+    filter_add(f, BPF_RET | BPF_K, r->action, 0, 0);
     add_load(f, offsetof(struct seccomp_data, nr));
 }
 
@@ -205,7 +206,7 @@ struct rows {
     size_t n;
 };
 
-static void take_row(struct rows *all, const struct row *r)
+static void rows_take(struct rows *all, const struct row *r)
 {
     size_t at = all->n < ROWS_MAX ? all->n++ : ROWS_MAX - 1; // the tables have fewer
     for (; at > 0 && all->items[at - 1]->call > r->call; at--) {
@@ -216,11 +217,11 @@ static void take_row(struct rows *all, const struct row *r)
 
 #define TAKE_ROWS(all, rows)                                                                       \
     for (size_t row_at = 0; row_at < sizeof(rows) / sizeof *(rows); row_at++) {                    \
-        take_row(all, &(rows)[row_at]);                                                            \
+        rows_take(all, &(rows)[row_at]);                                                           \
     }
 
 /* Halves what is left: the kernel walks the filter for every call number when it is installed. */
-static void add_rows(struct filter *f, const struct row *const *rows, size_t n)
+static void filter_add_rows(struct filter *f, const struct row *const *rows, size_t n)
 {
     enum { FEW = 4 };
     size_t mid = n / 2;
@@ -231,33 +232,34 @@ static void add_rows(struct filter *f, const struct row *const *rows, size_t n)
         for (size_t i = 0; i < n; i++) {
             add_row(f, rows[i]);
         }
-        add(f, BPF_RET | BPF_K, REFUSE, 0, 0);
+        filter_add(f, BPF_RET | BPF_K, REFUSE, 0, 0);
         return;
     }
-    add(f, BPF_JMP | BPF_JGE | BPF_K, rows[mid]->call, 1, 0);
+    filter_add(f, BPF_JMP | BPF_JGE | BPF_K, rows[mid]->call, 1, 0);
     unsigned short jump = f->n;
-    add(f, BPF_JMP | BPF_JA, 0, 0, 0); // to the lower half, behind the upper one
-    add_rows(f, rows + mid, n - mid);
+    filter_add(f, BPF_JMP | BPF_JA, 0, 0, 0); // to the lower half, behind the upper one
+    filter_add_rows(f, rows + mid, n - mid);
     if (jump < FILTER_MAX) {
         f->code[jump].k = (unsigned)(f->n - jump - 1);
     }
-    add_rows(f, rows, mid);
+    filter_add_rows(f, rows, mid);
 }
 
 static void add_head(struct filter *f)
 {
     add_load(f, offsetof(struct seccomp_data, arch));
-    add(f, BPF_ALU | BPF_AND | BPF_K, 0x7fffffff, 0, 0); // less the highest bit, which all have
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0);
-    add(f, BPF_RET | BPF_K, REFUSE, 0, 0);
+    filter_add(f, BPF_ALU | BPF_AND | BPF_K, 0x7fffffff, 0,
+               0); // less the highest bit, which all have
+    filter_add(f, BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0);
+    filter_add(f, BPF_RET | BPF_K, REFUSE, 0, 0);
     add_load(f, offsetof(struct seccomp_data, nr));
 #ifdef __x86_64__
-    add(f, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
-    add(f, BPF_RET | BPF_K, REFUSE, 0, 0);
+    filter_add(f, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
+    filter_add(f, BPF_RET | BPF_K, REFUSE, 0, 0);
 #endif
 }
 
-static void build(struct filter *f, const struct sandbox *s, bool by_landlock)
+static void filter_build(struct filter *f, const struct sandbox *s, bool by_landlock)
 {
     const struct row own[] = {
         {SYS_openat2, 0, ALWAYS, 0, by_landlock ? ALLOW : SECCOMP_RET_ERRNO | ENOSYS},
@@ -272,14 +274,14 @@ static void build(struct filter *f, const struct sandbox *s, bool by_landlock)
     TAKE_ROWS(&all, own);
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) {
         plain[i] = (struct row){harmless[i], 0, ALWAYS, 0, ALLOW};
-        take_row(&all, &plain[i]);
+        rows_take(&all, &plain[i]);
     }
     f->n = 0;
     add_head(f);
-    add_rows(f, all.items, all.n);
+    filter_add_rows(f, all.items, all.n);
 }
 
-static void install(const struct filter *f)
+static void filter_install(const struct filter *f)
 {
     struct sock_fprog program = {.len = f->n, .filter = (struct sock_filter *)(uintptr_t)f->code};
     /* Older kernels slow a filtered process down against speculation; nothing foreign runs here. */
@@ -474,7 +476,7 @@ void sandbox_enter(const struct sandbox *s)
         return; // what follows needs it
     }
     listen_for_refusals();
-    build(&f, s, lock_files(s));
-    install(&f);
+    filter_build(&f, s, lock_files(s));
+    filter_install(&f);
 }
 #endif

@@ -17,7 +17,7 @@ void snap_init(struct snap *s, struct arena *a)
 
 /* ------------------------------------------------------------------ nodes */
 
-static size_t slot_of(struct snap_node *const *table, size_t cap, const char *path)
+static size_t path_slot(struct snap_node *const *table, size_t cap, const char *path)
 {
     size_t at = str_hash(path, strlen(path)) & (cap - 1);
     while (table[at] && strcmp(table[at]->path, path) != 0) {
@@ -26,13 +26,13 @@ static size_t slot_of(struct snap_node *const *table, size_t cap, const char *pa
     return at;
 }
 
-static void grow(struct snap *s)
+static void snap_grow(struct snap *s)
 {
     size_t cap = s->cap ? s->cap * 2 : 1024;
     struct snap_node **fresh = arena_array(s->arena, cap, sizeof(struct snap_node *));
     for (size_t i = 0; i < s->cap; i++) {
         if (s->table[i]) {
-            fresh[slot_of(fresh, cap, s->table[i]->path)] = s->table[i];
+            fresh[path_slot(fresh, cap, s->table[i]->path)] = s->table[i];
         }
     }
     s->table = fresh;
@@ -41,15 +41,15 @@ static void grow(struct snap *s)
 
 struct snap_node *snap_find(const struct snap *s, const char *path)
 {
-    return s->cap ? s->table[slot_of(s->table, s->cap, path)] : NULL;
+    return s->cap ? s->table[path_slot(s->table, s->cap, path)] : NULL;
 }
 
 struct snap_node *snap_put(struct snap *s, const char *path)
 {
     if (s->n * 2 >= s->cap) {
-        grow(s);
+        snap_grow(s);
     }
-    size_t at = slot_of(s->table, s->cap, path);
+    size_t at = path_slot(s->table, s->cap, path);
     if (s->table[at]) {
         return NULL;
     }
@@ -69,7 +69,7 @@ struct snap_node *snap_put(struct snap *s, const char *path)
     return n;
 }
 
-static int by_path(const void *x, const void *y)
+static int nodes_by_path(const void *x, const void *y)
 {
     const struct snap_node *const *a = x, *const *b = y;
     return strcmp((*a)->path, (*b)->path);
@@ -84,7 +84,7 @@ struct snap_node **snap_sorted(const struct snap *s, struct arena *a)
             all[n++] = s->table[i];
         }
     }
-    qsort(all, n, sizeof *all, by_path);
+    qsort(all, n, sizeof *all, nodes_by_path);
     return all;
 }
 
@@ -104,7 +104,7 @@ static int miss(struct snap *s, const char *path, const char *what)
     return -SNAP_NOT_HELD;
 }
 
-static enum snap_type type_of(mode_t mode)
+static enum snap_type mode_type(mode_t mode)
 {
     switch (mode & S_IFMT) {
     case S_IFDIR: return SNAP_DIR;
@@ -118,7 +118,7 @@ static enum snap_type type_of(mode_t mode)
 
 static void take_stat(struct snap_node *n, const struct stat *st)
 {
-    n->type = type_of(st->st_mode);
+    n->type = mode_type(st->st_mode);
     n->error = 0;
     n->mode = st->st_mode & 07777;
     n->uid = st->st_uid;
@@ -136,7 +136,7 @@ static bool is_own_link(const char *path)
     return strcmp(path, "/proc/self") == 0 || strcmp(path, "/proc/thread-self") == 0;
 }
 
-static struct snap_node *record(struct snap *s, const char *path)
+static struct snap_node *node_record(struct snap *s, const char *path)
 {
     struct snap_node *n = snap_put(s, arena_strdup(s->arena, path));
     struct stat st;
@@ -149,31 +149,31 @@ static struct snap_node *record(struct snap *s, const char *path)
     return n;
 }
 
-static int by_name(const void *key, const void *item)
+static int name_by_key(const void *key, const void *item)
 {
     return strcmp(key, ((const struct snap_name *)item)->name);
 }
 
-static bool names(const struct snap_node *dir, const char *name)
+static bool folder_names(const struct snap_node *dir, const char *name)
 {
     return dir->names.n &&
-           bsearch(name, dir->names.items, dir->names.n, sizeof *dir->names.items, by_name);
+           bsearch(name, dir->names.items, dir->names.n, sizeof *dir->names.items, name_by_key);
 }
 
 /* The node of a name in a folder that was looked up; a negative errno where it has none. */
-static int enter(struct snap *s, const struct snap_node *dir, const char *path,
-                 struct snap_node **ret)
+static int snap_enter(struct snap *s, const struct snap_node *dir, const char *path,
+                      struct snap_node **ret)
 {
     struct snap_node *n = snap_find(s, path);
     if (!n && s->from) {
-        n = record(s, path);
+        n = node_record(s, path);
     }
     if (!n && s->source.fill && s->source.fill(s->source.arg, s, path)) {
         n = snap_find(s, path);
     }
     if (!n) {
         bool listed = dir && dir->list_rc == 0 && !dir->partly;
-        return listed && !names(dir, path_base(path)) ? -ENOENT : miss(s, path, "stat");
+        return listed && !folder_names(dir, path_base(path)) ? -ENOENT : miss(s, path, "stat");
     }
     *ret = n;
     return n->type == SNAP_ERROR ? n->error : 0;
@@ -192,7 +192,7 @@ struct way {
 static int step_up(struct way *w)
 {
     const char *up = path_dir(w->scratch, w->at->path);
-    return enter(w->snap, NULL, up, &w->at);
+    return snap_enter(w->snap, NULL, up, &w->at);
 }
 
 static int step_link(struct way *w, struct snap_node *link)
@@ -212,7 +212,7 @@ static int step_link(struct way *w, struct snap_node *link)
         return -ENAMETOOLONG;
     }
     w->rest = arena_printf(w->scratch, "%s%s", link->link, w->rest);
-    return link->link[0] == '/' ? enter(w->snap, NULL, "/", &w->at) : 0;
+    return link->link[0] == '/' ? snap_enter(w->snap, NULL, "/", &w->at) : 0;
 }
 
 static int step_into(struct way *w, const char *name, bool last, bool wants_dir)
@@ -223,7 +223,7 @@ static int step_into(struct way *w, const char *name, bool last, bool wants_dir)
     const char *slash = w->at->path[1] ? "/" : "";
     char *path = arena_printf(w->scratch, "%s%s%s", w->at->path, slash, name);
     struct snap_node *next = NULL;
-    int rc = enter(w->snap, w->at, path, &next);
+    int rc = snap_enter(w->snap, w->at, path, &next);
     if (rc < 0) {
         return rc;
     }
@@ -234,7 +234,7 @@ static int step_into(struct way *w, const char *name, bool last, bool wants_dir)
     return (!last || wants_dir) && next->type != SNAP_DIR ? -ENOTDIR : 0;
 }
 
-static int walk(struct snap *s, const char *path, bool follow_last, struct snap_node **ret)
+static int snap_walk(struct snap *s, const char *path, bool follow_last, struct snap_node **ret)
 {
     if (!path[0]) {
         return -ENOENT;
@@ -246,7 +246,7 @@ static int walk(struct snap *s, const char *path, bool follow_last, struct snap_
     arena_init(&scratch, 0, NULL, NULL);
     struct way w = {.snap = s, .scratch = &scratch, .follow_last = follow_last};
     w.rest = arena_strdup(&scratch, path);
-    int rc = enter(s, NULL, "/", &w.at);
+    int rc = snap_enter(s, NULL, "/", &w.at);
     while (rc == 0) {
         w.rest += strspn(w.rest, "/");
         if (!*w.rest) {
@@ -289,7 +289,7 @@ static int snap_stat(struct root *root, const char *path, bool follow, struct st
 {
     struct snap *s = root->snap;
     struct snap_node *n;
-    int rc = walk(s, path, follow, &n);
+    int rc = snap_walk(s, path, follow, &n);
     if (rc == 0) {
         give_stat(n, ret);
     }
@@ -307,7 +307,7 @@ static void ask_for_content(struct snap *s, struct snap_node *n, size_t first,
 /* A regular file that can be opened for reading. */
 static int open_node(struct snap *s, const char *path, struct snap_node **ret)
 {
-    int rc = walk(s, path, true, ret);
+    int rc = snap_walk(s, path, true, ret);
     struct snap_node *n = *ret;
     if (rc < 0) {
         return rc;
@@ -520,7 +520,7 @@ static int snap_list(struct root *root, struct arena *a, const char *path, size_
 {
     struct snap *s = root->snap;
     struct snap_node *n;
-    int rc = walk(s, path, true, &n);
+    int rc = snap_walk(s, path, true, &n);
     if (rc < 0) {
         return rc;
     }
@@ -556,7 +556,7 @@ static int snap_readlink(struct root *root, struct arena *a, const char *path, c
 {
     struct snap *s = root->snap;
     struct snap_node *n;
-    int rc = walk(s, path, false, &n);
+    int rc = snap_walk(s, path, false, &n);
     if (rc < 0) {
         return rc;
     }
@@ -581,7 +581,7 @@ static int snap_realpath(struct root *root, struct arena *a, const char *path, c
 {
     struct snap *s = root->snap;
     struct snap_node *n;
-    int rc = walk(s, path, true, &n);
+    int rc = snap_walk(s, path, true, &n);
     if (rc == 0) {
         *ret = arena_strdup(a, n->path);
     }
@@ -607,7 +607,7 @@ static int snap_access(struct root *root, const char *path, int mode)
 {
     struct snap *s = root->snap;
     struct snap_node *n;
-    int rc = walk(s, path, true, &n);
+    int rc = snap_walk(s, path, true, &n);
     if (rc < 0) {
         return rc;
     }

@@ -12,7 +12,7 @@ bool str_eq(struct str a, struct str b)
     return a.n == b.n && (a.n == 0 || memcmp(a.s, b.s, a.n) == 0);
 }
 
-static unsigned char lower(char c)
+static unsigned char str_lower(char c)
 {
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
@@ -23,7 +23,7 @@ bool str_eq_nocase(struct str a, struct str b)
         return false;
     }
     for (size_t i = 0; i < a.n; i++) {
-        if (lower(a.s[i]) != lower(b.s[i])) {
+        if (str_lower(a.s[i]) != str_lower(b.s[i])) {
             return false;
         }
     }
@@ -54,17 +54,17 @@ bool str_ends(struct str s, const char *suffix)
     return s.n >= n && memcmp(s.s + s.n - n, suffix, n) == 0;
 }
 
-static bool is_blank(char c)
+static bool str_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v';
 }
 
 struct str str_trim(struct str s)
 {
-    while (s.n && is_blank(s.s[0])) {
+    while (s.n && str_is_blank(s.s[0])) {
         s.s++, s.n--;
     }
-    while (s.n && is_blank(s.s[s.n - 1])) {
+    while (s.n && str_is_blank(s.s[s.n - 1])) {
         s.n--;
     }
     return s;
