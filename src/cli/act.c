@@ -39,7 +39,7 @@ static json_t *left_json(const struct act *act, const struct outcome *o)
     return list;
 }
 
-static json_t *start_json(const struct act *act, const struct outcome *o)
+static json_t *outcome_start_json(const struct act *act, const struct outcome *o)
 {
     json_t *variables = json_object();
     for (size_t i = 0; o->done.id && o->done.by_start && i < o->done.way->steps.n; i++) {
@@ -65,7 +65,7 @@ static json_t *outcome_json(const struct act *act, const struct outcome *o)
     (void)json_object_set_new(doc, "taken_back", json_boolean(!o->done.id));
     (void)json_object_set_new(doc, "requests_tried", json_integer((json_int_t)t->n_requests));
     (void)json_object_set_new(doc, "left", left_json(act, o));
-    (void)json_object_set_new(doc, "start", start_json(act, o));
+    (void)json_object_set_new(doc, "start", outcome_start_json(act, o));
     (void)json_object_set_new(
         doc, "probe",
         o->probe ? report_joined_json(&o->done.target.model, o->probe, &o->done.report)
@@ -191,7 +191,7 @@ static void say_outcome(const struct act *act, const struct outcome *of)
            of->done.id);
 }
 
-static int say_failed(const struct act *act, const struct outcome *of)
+static int outcome_say_failed(const struct act *act, const struct outcome *of)
 {
     struct out o;
     out_init(&o, stdout);
@@ -222,7 +222,7 @@ static void probe_now(const struct act *act, struct probe_report *report, struct
 }
 
 /* A GPU that does not work is an error, whatever was mended; what cannot be told is none. */
-static int status_of(const struct outcome *of)
+static int outcome_status(const struct outcome *of)
 {
     const struct probe_report *p = of->probe;
     bool broken = p && (p->verdict == PROBE_BROKEN || p->verdict == PROBE_BUSY);
@@ -239,18 +239,18 @@ static int conclude(const struct act *act, struct outcome *of)
     if (!taken_back) {
         probe_now(act, &report, of);
     }
-    int status = taken_back ? CLI_FINDINGS : status_of(of);
+    int status = taken_back ? CLI_FINDINGS : outcome_status(of);
     if (act->json) {
         return dump(outcome_json(act, of), status);
     }
     if (taken_back) {
-        return say_failed(act, of);
+        return outcome_say_failed(act, of);
     }
     say_outcome(act, of);
     return status;
 }
 
-static int cannot(const struct act *act, const struct gm_err *err)
+static int act_cannot(const struct act *act, const struct gm_err *err)
 {
     return cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->order.arena, err->text));
 }
@@ -262,7 +262,7 @@ int act_fix(const struct act *act, const struct plan *plan, const struct diag_re
     struct outcome of = {.no_probe = "it was undone"};
     int rc = apply_fix(&act->order, plan, report, &of.done, &err);
     *ret_done = rc < 0 || of.done.way;
-    rc = rc < 0 ? cannot(act, &err) : of.done.way ? conclude(act, &of) : CLI_OK;
+    rc = rc < 0 ? act_cannot(act, &err) : of.done.way ? conclude(act, &of) : CLI_OK;
     apply_repaired_close(&of.done);
     return rc;
 }
@@ -271,7 +271,8 @@ int act_enable(const struct act *act)
 {
     struct gm_err err;
     struct outcome of = {.no_probe = "it was undone"};
-    int rc = apply_enable(&act->order, &of.done, &err) < 0 ? cannot(act, &err) : conclude(act, &of);
+    int rc =
+        apply_enable(&act->order, &of.done, &err) < 0 ? act_cannot(act, &err) : conclude(act, &of);
     apply_repaired_close(&of.done);
     return rc;
 }
@@ -284,7 +285,7 @@ int act_open(const struct act *act, bool without_hook)
     if (count) {
         fprintf(stderr, "gpumend: %u interrupted before, undone first\n", count);
     }
-    return rc < 0 ? cannot(act, &err) : CLI_OK;
+    return rc < 0 ? act_cannot(act, &err) : CLI_OK;
 }
 
 /* The place that is asked about, for a sentence. */
@@ -319,7 +320,7 @@ int act_undo(const struct act *act, unsigned id)
     struct gm_err err;
     unsigned done;
     if (apply_fix_undo(&act->order, id, &done, &err) < 0) {
-        int rc = cannot(act, &err);
+        int rc = act_cannot(act, &err);
         return err.code == GM_ERR_USAGE ? CLI_USAGE : rc;
     }
     return say_undone(act, done, false, done ? CLI_OK : CLI_CANNOT);
@@ -331,7 +332,7 @@ int act_disable(const struct act *act)
     unsigned done;
     bool removed;
     return apply_disable(&act->order, &done, &removed, &err) < 0
-               ? cannot(act, &err)
+               ? act_cannot(act, &err)
                : say_undone(act, done, removed, CLI_OK); // without a hook nothing is left to do
 }
 

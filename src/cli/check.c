@@ -50,7 +50,7 @@ struct check {
     bool probe, report, github;
 };
 
-static int take_option(void *command, int id, const char *value)
+static int check_take_option(void *command, int id, const char *value)
 {
     struct check *c = command;
     if (id == O_SNAPSHOT) {
@@ -95,8 +95,8 @@ static void note_misses(struct check *c, struct diag_report *report,
     }
 }
 
-static int print_json(struct check *c, const struct diag_report *report,
-                      const struct probe_report *probe, const struct report_target *shown)
+static int check_print_json(struct check *c, const struct diag_report *report,
+                            const struct probe_report *probe, const struct report_target *shown)
 {
     json_t *doc = report_check_json(&c->target.model, report, shown);
     if (probe) {
@@ -107,7 +107,8 @@ static int print_json(struct check *c, const struct diag_report *report,
 }
 
 /* The stages beside the findings; NULL: they were not asked for. */
-static int run_stages(struct check *c, struct probe_report *probe, const struct probe_report **ret)
+static int check_run_stages(struct check *c, struct probe_report *probe,
+                            const struct probe_report **ret)
 {
     struct gm_err err;
     const struct cli_probing p = {.model = &c->target.model, .named = c->t.asked.target != NULL};
@@ -122,8 +123,8 @@ static int run_stages(struct check *c, struct probe_report *probe, const struct 
     return CLI_OK;
 }
 
-static void print_text(struct check *c, const struct out *out, const struct diag_report *report,
-                       const struct report_target *shown)
+static void check_print_text(struct check *c, const struct out *out,
+                             const struct diag_report *report, const struct report_target *shown)
 {
     struct report_advice advice;
     if (c->t.verbose) {
@@ -134,7 +135,7 @@ static void print_text(struct check *c, const struct out *out, const struct diag
     report_check_brief(out, &c->target.model, report, shown, &advice);
 }
 
-static int print(struct check *c)
+static int check_print(struct check *c)
 {
     struct diag_report report;
     struct probe_report stages;
@@ -151,7 +152,7 @@ static int print(struct check *c)
     if (c->snapshot_file) {
         note_misses(c, &report, &shown);
     }
-    int rc = run_stages(c, &stages, &probe);
+    int rc = check_run_stages(c, &stages, &probe);
     if (rc != CLI_OK) {
         return rc;
     }
@@ -167,13 +168,13 @@ static int print(struct check *c)
             return cli_fail(CLI_CANNOT, "cannot write the output");
         }
     } else if (c->t.json) {
-        if (print_json(c, &report, probe, &shown) < 0) {
+        if (check_print_json(c, &report, probe, &shown) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");
         }
     } else {
         struct out out;
         out_init(&out, stdout);
-        print_text(c, &out, &report, &shown);
+        check_print_text(c, &out, &report, &shown);
         if (probe) {
             report_joined_text(&out, &c->target.model, probe, &report);
         }
@@ -185,7 +186,7 @@ static int print(struct check *c)
 }
 
 /* A whole file, or standard input, up to a limit above that of any document. */
-static int read_all(struct arena *a, FILE *file, struct str *ret)
+static int check_read_all(struct arena *a, FILE *file, struct str *ret)
 {
     enum { MORE = 1 << 20, BYTES_MAX = 256 << 20 };
     char *data = arena_alloc(a, MORE);
@@ -215,7 +216,7 @@ static int open_snapshot(struct check *c)
                         "check: --snapshot cannot be combined with TARGET or its options");
     }
     FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
-    int rc = file ? read_all(&c->t.arena, file, &text) : -1;
+    int rc = file ? check_read_all(&c->t.arena, file, &text) : -1;
     int saved = errno;
     if (file && file != stdin) {
         (void)fclose(file); // was only read
@@ -240,7 +241,7 @@ static int look_and_print(struct check *c)
 {
     struct gm_err err;
     int rc = model_target_open(&c->target, &c->t.arena, &c->t.asked, &err);
-    rc = rc == 0 ? print(c)
+    rc = rc == 0 ? check_print(c)
                  : cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->t.arena, err.text));
     model_target_leave(&c->target);
     return rc;
@@ -265,7 +266,7 @@ static bool look_at_windows(struct check *c, int *ret_status)
     return taken;
 }
 
-static int run_with(void *command)
+static int check_run_with(void *command)
 {
     struct check *c = command;
     if (c->t.asked.pid && (c->t.asked.target || c->t.asked.root_path || c->t.asked.imports)) {
@@ -311,7 +312,7 @@ static int run_with(void *command)
 
 static int check_run(const struct cli_command *self, int argc, char **argv)
 {
-    static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
+    static const struct cli_target_calls calls = {.take = check_take_option, .run = check_run_with};
     struct check *c = calloc(1, sizeof *c);
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");

@@ -65,7 +65,7 @@ static bool parse_app(const char *text, enum choose_app *ret)
     return false;
 }
 
-static int take_option(void *command, int id, const char *value)
+static int choose_take_option(void *command, int id, const char *value)
 {
     struct choose *c = command;
     switch (id) {
@@ -100,7 +100,7 @@ static int take_option(void *command, int id, const char *value)
     }
 }
 
-static int print(struct choose *c, const struct choose_result *choice)
+static int choose_print(struct choose *c, const struct choose_result *choice)
 {
     static const enum cli_status status[] = {
         [DIAG_OK] = CLI_OK, [DIAG_BROKEN] = CLI_FINDINGS, [DIAG_CANNOT_TELL] = CLI_OK};
@@ -139,7 +139,7 @@ static int run_gpus(struct choose *c, struct gm_err *err)
 }
 
 /* Runs the application's script in the model, and judges it. */
-static int look(struct choose *c, struct choose_result *ret, struct gm_err *err)
+static int choose_look(struct choose *c, struct choose_result *ret, struct gm_err *err)
 {
     struct diag_report report = {0};
     enum choose_app app;
@@ -160,7 +160,7 @@ static int look(struct choose *c, struct choose_result *ret, struct gm_err *err)
     return rc < 0 ? rc : choose_best(m, &report, &c->wanted, ret, err);
 }
 
-static int run_with(void *command)
+static int choose_run_with(void *command)
 {
     struct choose *c = command;
     struct choose_result choice;
@@ -179,8 +179,8 @@ static int run_with(void *command)
     c->t.asked.only_open = true;
     // What a captured tree says of its own environment counts where nothing else is said.
     c->wanted.variables.host = c->t.asked.root_path ? &c->target.host : NULL;
-    int rc = look(c, &choice, &err);
-    rc = rc == 0 ? print(c, &choice)
+    int rc = choose_look(c, &choice, &err);
+    rc = rc == 0 ? choose_print(c, &choice)
                  : cli_fail(rc == GM_ERR_USAGE ? CLI_USAGE : CLI_CANNOT, "choose: %s",
                             str_printable(&c->t.arena, err.text));
     model_target_close(&c->target);
@@ -189,7 +189,8 @@ static int run_with(void *command)
 
 static int choose_run(const struct cli_command *self, int argc, char **argv)
 {
-    static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
+    static const struct cli_target_calls calls = {.take = choose_take_option,
+                                                  .run = choose_run_with};
     struct choose *c = calloc(1, sizeof *c);
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");

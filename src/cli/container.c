@@ -60,11 +60,11 @@ struct container {
     const char *gpus, *model; // as given, or NULL
     struct root host;
     struct container_pick pick;
-    struct gm_err err; // of the last judge(); code 0: none
+    struct gm_err err; // of the last container_judge(); code 0: none
     struct container_settings settings;
 };
 
-static int take_option(void *command, int id, const char *value)
+static int container_take_option(void *command, int id, const char *value)
 {
     struct container *c = command;
     switch (id) {
@@ -136,7 +136,7 @@ static const char *own_program(struct arena *a)
     return path;
 }
 
-static void judge(void *arg, struct container_seen *seen)
+static void container_judge(void *arg, struct container_seen *seen)
 {
     struct container *c = arg;
     c->err = (struct gm_err){0};
@@ -156,7 +156,7 @@ static void judge(void *arg, struct container_seen *seen)
     container_settings(&q, &c->settings);
 }
 
-static int print(void *arg, struct container_seen *seen)
+static int container_print(void *arg, struct container_seen *seen)
 {
     struct container *c = arg;
     struct model *m = &seen->target.model;
@@ -181,7 +181,7 @@ static int print(void *arg, struct container_seen *seen)
 }
 
 /* IMAGE and TARGET, or one of them: with --root, an environment and a program are a TARGET. */
-static int take_words(struct container *c)
+static int container_take_words(struct container *c)
 {
     const char *name, *first = c->n_words ? image_split(&c->t.arena, c->words[0], &name) : NULL;
     bool is_target = c->t.asked.root_path || (c->n_words == 1 && !image_is_meant(first));
@@ -195,9 +195,9 @@ static int take_words(struct container *c)
 
 static int settings(struct container *c)
 {
-    static const struct container_use use = {.judge = judge, .print = print};
+    static const struct container_use use = {.judge = container_judge, .print = container_print};
     struct gm_err err;
-    int status = take_words(c);
+    int status = container_take_words(c);
     if (status != CLI_OK) {
         return status;
     }
@@ -264,7 +264,7 @@ static int unknown_form(struct arena *a, const char *word)
                     word ? word : "", word ? " is not a form: " : "", container_format_names(a));
 }
 
-static int carry_out(void *command)
+static int container_carry_out(void *command)
 {
     struct container *c = command;
     if (c->what && strcmp(c->what, "cdi") == 0) {
@@ -303,9 +303,10 @@ static int carry_out(void *command)
     return cli_container_check(&c->t, &c->image, c->report);
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int container_run(const struct cli_command *self, int argc, char **argv)
 {
-    static const struct cli_target_calls calls = {.take = take_option, .run = carry_out};
+    static const struct cli_target_calls calls = {.take = container_take_option,
+                                                  .run = container_carry_out};
     struct container *c = calloc(1, sizeof *c);
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");
@@ -357,5 +358,5 @@ const struct cli_command cli_container = {
         "finds none, it names the known engines that do not load a file.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
-    .run = run,
+    .run = container_run,
 };

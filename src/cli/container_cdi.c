@@ -43,7 +43,8 @@ static int write_whole(int fd, const char *text)
 }
 
 /* A new file beside it, then one rename; without `replace` a link that fails where one is there. */
-static int put(struct arena *a, int folder, const char *name, const char *text, bool replace)
+static int cdi_put_file(struct arena *a, int folder, const char *name, const char *text,
+                        bool replace)
 {
     const char *beside = arena_printf(a, ".%s.%ld", name, (long)getpid());
     int fd = openat(folder, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -78,7 +79,7 @@ static int write_one(struct arena *a, const struct cli_container_cdi *q, int fol
     if (rc == 0 && q->refresh && !there) {
         return CLI_OK;
     }
-    rc = rc == 0 ? put(a, folder, spec->file, cdi_text(a, spec), there) : rc;
+    rc = rc == 0 ? cdi_put_file(a, folder, spec->file, cdi_text(a, spec), there) : rc;
     if (rc < 0) {
         return cli_fail(CLI_CANNOT, "container: %s/%s: %s", q->folder, spec->file, strerror(-rc));
     }
@@ -105,8 +106,9 @@ static const char *other_of_kind(struct arena *a, const struct cli_container_cdi
     return NULL;
 }
 
-static int write_all(struct arena *a, const struct cli_container_cdi *q,
-                     const struct cdi_specs *specs, const struct cdi_files *files, json_t *wrote)
+static int cdi_write_specs(struct arena *a, const struct cli_container_cdi *q,
+                           const struct cdi_specs *specs, const struct cdi_files *files,
+                           json_t *wrote)
 {
     int status = CLI_OK;
     int folder = open(q->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -142,7 +144,8 @@ static int print_specs(struct arena *a, const struct cdi_specs *specs)
     return CLI_OK;
 }
 
-static int check(struct arena *a, const struct cli_container_cdi *q, const struct cdi_files *files)
+static int cdi_check_files(struct arena *a, const struct cli_container_cdi *q,
+                           const struct cdi_files *files)
 {
     struct out out;
     if (q->json) {
@@ -167,8 +170,8 @@ static void say_rest(const struct cdi_specs *specs)
     }
 }
 
-static int build(struct arena *a, const struct cli_container_cdi *q, struct root *root,
-                 const struct host *h, const struct cdi_files *files)
+static int cdi_build_specs(struct arena *a, const struct cli_container_cdi *q, struct root *root,
+                           const struct host *h, const struct cdi_files *files)
 {
     struct cdi_specs specs;
     json_t *wrote = q->json ? json_array() : NULL;
@@ -186,7 +189,7 @@ static int build(struct arena *a, const struct cli_container_cdi *q, struct root
                                 "read"
                               : "there is no GPU here that a container could use");
     } else if (writes) {
-        status = write_all(a, q, &specs, files, wrote);
+        status = cdi_write_specs(a, q, &specs, files, wrote);
     } else if (!q->json) {
         status = print_specs(a, &specs);
     }
@@ -212,7 +215,8 @@ int cli_container_cdi(struct arena *a, const struct cli_container_cdi *q)
     }
     host_judge(&host, a);
     cdi_files_read(&root, a, &host, q->is_folder ? q->folder : NULL, true, &files);
-    int status = q->check ? check(a, q, &files) : build(a, q, &root, &host, &files);
+    int status =
+        q->check ? cdi_check_files(a, q, &files) : cdi_build_specs(a, q, &root, &host, &files);
     cdi_files_release(&files);
     root_close(&root);
     return status;

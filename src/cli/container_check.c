@@ -169,7 +169,7 @@ struct entry {
     struct launch_program program;     // file NULL: not known
 };
 
-static struct entry entry_of(struct container_seen *w, struct arena *a)
+static struct entry image_entry(struct container_seen *w, struct arena *a)
 {
     struct entry e = {0};
     struct root root = ROOT_EMPTY;
@@ -201,10 +201,10 @@ static struct entry entry_of(struct container_seen *w, struct arena *a)
 }
 
 /* Without a TARGET: the Python that the image starts; where it has none, the program. */
-static int open_target(struct container_seen *w, struct arena *a, struct gm_err *err)
+static int image_open_target(struct container_seen *w, struct arena *a, struct gm_err *err)
 {
     struct model_target_options o = w->t->asked;
-    struct entry e = entry_of(w, a);
+    struct entry e = image_entry(w, a);
     bool free = !o.target && e.program.file, python = free && e.program.kind == LAUNCH_PYTHON;
     o.target = python ? e.program.python : o.target;
     o.entry_known = free && !e.program.unseen;
@@ -240,10 +240,10 @@ static int open_target(struct container_seen *w, struct arena *a, struct gm_err 
 }
 
 /* What the report reads is asked as well, so that the last pass holds it. */
-static int look(struct work *w, struct arena *a, struct gm_err *err)
+static int image_look(struct work *w, struct arena *a, struct gm_err *err)
 {
     struct container_seen *s = &w->seen;
-    int rc = open_target(s, a, err);
+    int rc = image_open_target(s, a, err);
     if (rc == 0 && w->assumed && s->image && s->image->n_platforms > 1) {
         VEC_PUSH(a, &s->target.model.notes, w->assumed);
     }
@@ -271,7 +271,7 @@ static int look_once(struct work *w, struct image *im, struct progress *p, bool 
     struct arena a;
     int status = CLI_CANNOT;
     cli_arena_init(&a);
-    int rc = look(w, &a, &err);
+    int rc = image_look(w, &a, &err);
     *ret_more = image_layers_want_more(&im->layers);
     if (!*ret_more) {
         end_progress(p);
@@ -410,7 +410,7 @@ static int look_into_folder(struct work *w)
 {
     struct gm_err err;
     struct arena *a = &w->seen.t->arena;
-    int status = look(w, a, &err) == 0 ? w->use->print(w->arg, &w->seen) : fail(a, &err);
+    int status = image_look(w, a, &err) == 0 ? w->use->print(w->arg, &w->seen) : fail(a, &err);
     model_target_close(&w->seen.target);
     return status;
 }
@@ -437,17 +437,17 @@ int cli_container_look(struct cli_target *t, const struct cli_container_image *i
 /* ------------------------------------------------------------------ the check */
 
 /* What the report reads is read in every pass. */
-static void judge(void *arg, struct container_seen *s)
+static void image_judge(void *arg, struct container_seen *s)
 {
     const bool *report = arg;
     if (*report) {
-        (void)cli_paste(NULL, &s->target, &s->report, &s->shown); // print() does it again
+        (void)cli_paste(NULL, &s->target, &s->report, &s->shown); // image_print() does it again
         return;
     }
     json_decref(report_check_json(&s->target.model, &s->report, &s->shown));
 }
 
-static int print(void *arg, struct container_seen *s)
+static int image_print(void *arg, struct container_seen *s)
 {
     static const enum cli_status status[] = {
         [DIAG_OK] = CLI_OK, [DIAG_BROKEN] = CLI_FINDINGS, [DIAG_CANNOT_TELL] = CLI_CANNOT};
@@ -483,6 +483,6 @@ static int print(void *arg, struct container_seen *s)
 
 int cli_container_check(struct cli_target *t, const struct cli_container_image *image, bool report)
 {
-    static const struct container_use use = {.judge = judge, .print = print};
+    static const struct container_use use = {.judge = image_judge, .print = image_print};
     return cli_container_look(t, image, &use, &report);
 }

@@ -12,7 +12,7 @@ static const struct cli_option options[] = {
     {"json", NULL, "print JSON (docs/json.md)", O_JSON},
 };
 
-static int look(struct arena *a, const char *root_path, bool json)
+static int devices_look(struct arena *a, const char *root_path, bool json)
 {
     struct root root = ROOT_EMPTY;
     struct gm_err err;
@@ -43,7 +43,7 @@ static int look(struct arena *a, const char *root_path, bool json)
     return report_devices_verdict(&host) == HOST_NO ? CLI_FINDINGS : CLI_OK;
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int devices_run(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     const char *root_path = "/";
@@ -61,7 +61,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     struct arena arena;
     cli_arena_init(&arena);
     cli_only_look((struct sandbox){0});
-    int status = look(&arena, root_path, json);
+    int status = devices_look(&arena, root_path, json);
     arena_release(&arena);
     return status;
 }
@@ -79,5 +79,5 @@ const struct cli_command cli_devices = {
         "vendors' own builds do not support do not count.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
-    .run = run,
+    .run = devices_run,
 };

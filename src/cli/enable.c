@@ -21,7 +21,7 @@ struct enable {
     struct model_target target;
 };
 
-static int run_with(void *command)
+static int enable_run_with(void *command)
 {
     struct enable *c = command;
     struct gm_err err;
@@ -46,9 +46,9 @@ static int run_with(void *command)
     return rc;
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int enable_run(const struct cli_command *self, int argc, char **argv)
 {
-    static const struct cli_target_calls calls = {.run = run_with};
+    static const struct cli_target_calls calls = {.run = enable_run_with};
     struct enable *c = calloc(1, sizeof *c);
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");
@@ -72,7 +72,7 @@ const struct cli_command cli_enable = {
             "The environment's own interpreter tries the hook; if it does not help, it is removed.",
     .options = enable_options,
     .n_options = sizeof enable_options / sizeof *enable_options,
-    .run = run,
+    .run = enable_run,
 };
 
 const struct cli_command cli_disable = {
@@ -83,5 +83,5 @@ const struct cli_command cli_disable = {
             "before.",
     .options = disable_options,
     .n_options = sizeof disable_options / sizeof *disable_options,
-    .run = run,
+    .run = enable_run,
 };

@@ -63,7 +63,7 @@ struct explain_words {
     bool json, list, follow, here, all;
 };
 
-static void take(struct explain_words *w, int option, const struct cli_args *args)
+static void explain_take(struct explain_words *w, int option, const struct cli_args *args)
 {
     w->json |= option == O_JSON;
     w->list |= option == O_LIST;
@@ -154,7 +154,7 @@ static int explain_run(const struct cli_command *self, int argc, char **argv)
     int option;
     cli_arena_init(&w.arena);
     while ((option = cli_next(&args)) != CLI_END && option != CLI_HELP && option != CLI_WRONG) {
-        take(&w, option, &args);
+        explain_take(&w, option, &args);
     }
     int rc = option == CLI_HELP ? CLI_OK : option == CLI_WRONG ? CLI_USAGE : run_words(&w);
     arena_release(&w.arena);

@@ -34,7 +34,7 @@ struct explain {
 
 /* ------------------------------------------------------------------ the answer */
 
-static int status_of(const struct report_log *l)
+static int explain_status(const struct report_log *l)
 {
     const struct log_candidate *best = report_log_best(l);
     bool here = !best && l->here && l->here->verdict == DIAG_BROKEN;
@@ -49,12 +49,12 @@ static void add_status(struct explain *e, int status)
     e->status = weight[status] > weight[e->status] ? status : e->status;
 }
 
-static bool is_one(const struct explain *e)
+static bool explain_is_one(const struct explain *e)
 {
     return e->asked->text || e->asked->n_files == 1;
 }
 
-static int print_text(const struct report_log *shown)
+static int explain_print_text(const struct report_log *shown)
 {
     struct out out;
     out_init(&out, stdout);
@@ -66,10 +66,10 @@ static int print_text(const struct report_log *shown)
 }
 
 /* With --follow a document is one line, as there may be more. */
-static int print_json(struct explain *e, const struct report_log *shown)
+static int explain_print_json(struct explain *e, const struct report_log *shown)
 {
     json_t *doc = report_log_json(shown);
-    if (!is_one(e) && !e->asked->follow) {
+    if (!explain_is_one(e) && !e->asked->follow) {
         return json_array_append_new(e->documents, doc);
     }
     if (!e->asked->follow) {
@@ -80,19 +80,20 @@ static int print_json(struct explain *e, const struct report_log *shown)
     return rc == 0 && fputc('\n', stdout) != EOF ? 0 : -1;
 }
 
-static void answer(struct explain *e, const char *file, struct log *log, struct arena *a)
+static void explain_answer(struct explain *e, const char *file, struct log *log, struct arena *a)
 {
     struct log_result result;
     log_judge(log, a, &result);
     struct report_log shown = {
-        .file = is_one(e) ? NULL : file,
+        .file = explain_is_one(e) ? NULL : file,
         .result = &result,
         .here = e->looked ? &e->here : NULL,
         .all_repairs = e->asked->all,
         .arena = a,
     };
-    int rc = e->asked->json ? print_json(e, &shown) : print_text(&shown);
-    add_status(e, rc < 0 ? cli_fail(CLI_CANNOT, "cannot write the output") : status_of(&shown));
+    int rc = e->asked->json ? explain_print_json(e, &shown) : explain_print_text(&shown);
+    add_status(e,
+               rc < 0 ? cli_fail(CLI_CANNOT, "cannot write the output") : explain_status(&shown));
 }
 
 /* ------------------------------------------------------------------ following */
@@ -141,7 +142,7 @@ static void print_when_certain(struct explain *e, struct following *f, struct lo
     }
     f->cause = best->cause;
     f->culprit = best->culprit;
-    answer(e, NULL, log, a);
+    explain_answer(e, NULL, log, a);
     (void)fflush(stdout); // a failure shows at the end
 }
 
@@ -271,7 +272,7 @@ static void explain_file(struct explain *e, const char *file)
         add_status(e, cli_fail(CLI_CANNOT, "explain: %s: %s", file, strerror(-rc)));
     } else {
         log_end(r.log);
-        answer(e, file, r.log, &a);
+        explain_answer(e, file, r.log, &a);
     }
     arena_release(&a);
 }
@@ -281,7 +282,7 @@ static void explain_text(struct explain *e, const char *text)
     struct log *log = log_open(e->rules, e->arena);
     log_feed(log, text, strlen(text));
     log_end(log);
-    answer(e, NULL, log, e->arena);
+    explain_answer(e, NULL, log, e->arena);
 }
 
 /* ------------------------------------------------------------------ this machine */
@@ -317,7 +318,7 @@ static void explain_all(struct explain *e)
         explain_text(e, e->asked->text);
         return;
     }
-    if (!is_one(e)) {
+    if (!explain_is_one(e)) {
         e->documents = json_array();
     }
     for (size_t i = 0; i < e->asked->n_files; i++) {

@@ -61,7 +61,7 @@ static int take_argument(struct fix *c, const char *value)
     return cli_target_take(&c->t, CLI_ARGUMENT, value);
 }
 
-static int take_option(void *command, int id, const char *value)
+static int fix_take_option(void *command, int id, const char *value)
 {
     struct fix *c = command;
     switch (id) {
@@ -92,7 +92,7 @@ static void make_plan(struct fix *c)
     plan_make(&c->target.model, &c->report, &o, &c->plan);
 }
 
-static int print(struct fix *c)
+static int fix_print(struct fix *c)
 {
     struct model *m = &c->target.model;
     struct report_target shown = {
@@ -115,11 +115,11 @@ static int print(struct fix *c)
                                                    : CLI_OK;
 }
 
-static int apply(struct fix *c, const struct act *act)
+static int fix_apply(struct fix *c, const struct act *act)
 {
     bool done;
     int rc = act_fix(act, &c->plan, &c->report, &done);
-    return done ? rc : print(c); // there is nothing to repair, or no way: said there
+    return done ? rc : fix_print(c); // there is nothing to repair, or no way: said there
 }
 
 static int do_it(struct fix *c, const struct act *act)
@@ -135,10 +135,10 @@ static int do_it(struct fix *c, const struct act *act)
     if (plan_select(&c->plan, c->select, &err) < 0) {
         return cli_fail(CLI_USAGE, "fix: %s", err.text);
     }
-    return c->mode == FIX_APPLY ? apply(c, act) : print(c);
+    return c->mode == FIX_APPLY ? fix_apply(c, act) : fix_print(c);
 }
 
-static int open_target(struct fix *c, const struct act *act)
+static int fix_open_target(struct fix *c, const struct act *act)
 {
     struct gm_err err;
     if (c->mode == FIX_APPLY) {
@@ -149,7 +149,7 @@ static int open_target(struct fix *c, const struct act *act)
                : cli_fail(CLI_CANNOT, "fix: %s", str_printable(&c->t.arena, err.text));
 }
 
-static int run_with(void *command)
+static int fix_run_with(void *command)
 {
     struct fix *c = command;
     const struct act act = {
@@ -170,7 +170,7 @@ static int run_with(void *command)
         cli_only_look((struct sandbox){0});
     }
     c->t.asked.only_open = c->mode == FIX_LIST || c->mode == FIX_UNDO;
-    int rc = open_target(c, &act);
+    int rc = fix_open_target(c, &act);
     rc = rc == CLI_OK ? do_it(c, &act) : rc;
     model_target_close(&c->target);
     return rc;
@@ -178,7 +178,7 @@ static int run_with(void *command)
 
 static int fix_run(const struct cli_command *self, int argc, char **argv)
 {
-    static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
+    static const struct cli_target_calls calls = {.take = fix_take_option, .run = fix_run_with};
     struct fix *c = calloc(1, sizeof *c);
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");

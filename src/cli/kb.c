@@ -29,7 +29,7 @@ struct kb_arguments {
     bool json, forms, keys, arch, lint, search;
 };
 
-static int read_arguments(struct arena *a, struct cli_args *args, struct kb_arguments *ret)
+static int kb_read_arguments(struct arena *a, struct cli_args *args, struct kb_arguments *ret)
 {
     for (int option; (option = cli_next(args)) != CLI_END;) {
         switch (option) {
@@ -162,7 +162,7 @@ static int kb_run(const struct cli_command *self, int argc, char **argv)
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct kb_arguments arguments = {.question = NULL};
     cli_arena_init(&arena);
-    int rc = read_arguments(&arena, &args, &arguments);
+    int rc = kb_read_arguments(&arena, &args, &arguments);
     cli_only_look((struct sandbox){0});
     if (rc != CLI_END) {
         rc = rc == CLI_HELP ? CLI_OK : CLI_USAGE;

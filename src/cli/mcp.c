@@ -33,7 +33,7 @@ struct allowed {
 
 /* ------------------------------------------------------------------ paths */
 
-static bool is_below(const char *path, const char *folder)
+static bool path_is_below(const char *path, const char *folder)
 {
     size_t n = strlen(folder);
     return strcmp(folder, "/") == 0 ||
@@ -51,7 +51,7 @@ static const char *allow(void *arg, struct arena *a, const char *path)
     const char *kept = real ? arena_strdup(a, real) : NULL;
     free(real);
     for (size_t i = 0; kept && i < allowed->n; i++) {
-        if (is_below(kept, allowed->folders[i])) {
+        if (path_is_below(kept, allowed->folders[i])) {
             return kept;
         }
     }
@@ -242,7 +242,7 @@ static int serve(const struct mcp_server *s)
     return status;
 }
 
-static int take_folder(struct allowed *allowed, const char *value)
+static int allowed_take_folder(struct allowed *allowed, const char *value)
 {
     char *real = realpath(value, NULL);
     if (!real || allowed->n == FOLDERS_MAX) {
@@ -262,7 +262,7 @@ static int mcp_run(const struct cli_command *self, int argc, char **argv)
     for (int id; rc == CLI_OK && (id = cli_next(&args)) != CLI_END;) {
         switch (id) {
         case CLI_HELP: return CLI_OK;
-        case O_ALLOW: rc = take_folder(&allowed, args.value); break;
+        case O_ALLOW: rc = allowed_take_folder(&allowed, args.value); break;
         case CLI_ARGUMENT:
             rc = cli_fail(CLI_USAGE, "mcp: no argument is expected (%s)", args.value);
             break;

@@ -47,7 +47,7 @@ struct probe {
 
 /* ------------------------------------------------------------------ options */
 
-static int take_device(struct probe *c, const char *value)
+static int probe_take_device(struct probe *c, const char *value)
 {
     uint64_t n;
     if (!str_u64(str_of(value), &n) || n > 1023) {
@@ -99,11 +99,11 @@ static int take_stages(struct probe *c, const char *value)
     return CLI_OK;
 }
 
-static int take_option(void *command, int id, const char *value)
+static int probe_take_option(void *command, int id, const char *value)
 {
     struct probe *c = command;
     switch (id) {
-    case O_DEVICE: return take_device(c, value);
+    case O_DEVICE: return probe_take_device(c, value);
     case O_STAGE: return take_stages(c, value);
     case O_STAGES: c->list = true; return CLI_OK;
     case O_TIMEOUT: return take_timeout(c, "--timeout", value, &c->how.timeout_ms);
@@ -191,7 +191,7 @@ static int end_stopped(void)
 
 /* ------------------------------------------------------------------ the run */
 
-static void on_start(void *arg, const struct probe_stage *s, int device)
+static void probe_on_start(void *arg, const struct probe_stage *s, int device)
 {
     struct probe *c = arg;
     if (c->terminal) {
@@ -201,7 +201,7 @@ static void on_start(void *arg, const struct probe_stage *s, int device)
 }
 
 /* What was not run because of another stage is summed up at the end. */
-static void on_end(void *arg, const struct probe_run *run)
+static void probe_on_end(void *arg, const struct probe_run *run)
 {
     struct probe *c = arg;
     if (run->because || run->no_library) {
@@ -256,7 +256,7 @@ static int look_and_run(struct probe *c)
     return report.stopped ? end_stopped() : print_sum(c, &report);
 }
 
-static int run_with(void *command)
+static int probe_run_with(void *command)
 {
     struct probe *c = command;
     if (c->list) {
@@ -268,8 +268,8 @@ static int run_with(void *command)
     out_init(&c->out, stdout);
     c->terminal = !c->t.json && isatty(STDOUT_FILENO);
     c->how.arg = c;
-    c->how.on_start = c->t.json ? NULL : on_start;
-    c->how.on_end = c->t.json ? NULL : on_end;
+    c->how.on_start = c->t.json ? NULL : probe_on_start;
+    c->how.on_end = c->t.json ? NULL : probe_on_end;
     int rc = look_and_run(c);
     model_target_close(&c->target);
     return rc;
@@ -277,7 +277,7 @@ static int run_with(void *command)
 
 static int probe_run_command(const struct cli_command *self, int argc, char **argv)
 {
-    static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
+    static const struct cli_target_calls calls = {.take = probe_take_option, .run = probe_run_with};
     struct probe *c = calloc(1, sizeof *c);
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");

@@ -11,14 +11,14 @@ struct shown {
     struct arena *arena;
 };
 
-static void on_start(void *arg, const struct probe_stage *s, int device)
+static void stages_on_start(void *arg, const struct probe_stage *s, int device)
 {
     struct shown *c = arg;
     report_probe_start(&c->out, c->arena, s, device);
     fflush(c->out.file);
 }
 
-static void on_end(void *arg, const struct probe_run *run)
+static void stages_on_end(void *arg, const struct probe_run *run)
 {
     struct shown *c = arg;
     (void)run; // only that it has ended
@@ -40,8 +40,8 @@ int cli_probing_run(const struct cli_probing *p, struct probe_report *ret, struc
         .device = -1,
         .quick = p->quick,
         .stop_fd = -1, // the children end with this process
-        .on_start = terminal ? on_start : NULL,
-        .on_end = terminal ? on_end : NULL,
+        .on_start = terminal ? stages_on_start : NULL,
+        .on_end = terminal ? stages_on_end : NULL,
         .arg = &shown,
     };
     return probe_run(&o, ret, err);

@@ -66,7 +66,7 @@ struct runner {
     bool print, json, require_gpu, verify, cached;
 };
 
-static int take_option(struct runner *c, int id, const char *value)
+static int runner_take_option(struct runner *c, int id, const char *value)
 {
     switch (id) {
     case O_PRINT: c->print = true; return CLI_OK;
@@ -119,7 +119,7 @@ struct question {
     size_t n, cap;
 };
 
-static void add(struct question *q, const char *text)
+static void question_add(struct question *q, const char *text)
 {
     size_t n = text ? strlen(text) : 0;
     while (q->n + n + 32 > q->cap) {
@@ -138,11 +138,11 @@ static void add(struct question *q, const char *text)
     q->text[q->n] = '\0';
 }
 
-static void add_number(struct question *q, uint64_t value)
+static void question_add_number(struct question *q, uint64_t value)
 {
     char text[32];
     (void)snprintf(text, sizeof text, "%llx", (unsigned long long)value);
-    add(q, text);
+    question_add(q, text);
 }
 
 /* This very executable: its version and its knowledge base. False if it cannot be told. */
@@ -152,11 +152,11 @@ static bool add_self(struct question *q)
     if (stat("/proc/self/exe", &st) < 0) {
         return false;
     }
-    add(q, GPUMEND_VERSION);
+    question_add(q, GPUMEND_VERSION);
     const uint64_t parts[] = {st.st_dev, st.st_ino, (uint64_t)st.st_size,
                               (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        add_number(q, parts[i]);
+        question_add_number(q, parts[i]);
     }
     return true;
 }
@@ -165,10 +165,10 @@ static void add_user(struct question *q)
 {
     gid_t groups[GROUPS_MAX];
     int n = getgroups(GROUPS_MAX, groups);
-    add_number(q, geteuid());
-    add_number(q, getegid());
+    question_add_number(q, geteuid());
+    question_add_number(q, getegid());
     for (int i = 0; i < n; i++) {
-        add_number(q, groups[i]);
+        question_add_number(q, groups[i]);
     }
 }
 
@@ -177,16 +177,17 @@ static void add_machine(struct question *q, struct root *host)
     struct stat st;
     struct str text;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        add(q, root_stat(host, marks[i], &st) == 0 ? "y" : "n");
+        question_add(q, root_stat(host, marks[i], &st) == 0 ? "y" : "n");
     }
     for (size_t i = 0; i < sizeof mark_files / sizeof *mark_files; i++) {
-        add(q, root_read(host, q->a, mark_files[i], 4096, &text) == 0 ? str_dup(q->a, text) : "");
+        question_add(q, root_read(host, q->a, mark_files[i], 4096, &text) == 0 ? str_dup(q->a, text)
+                                                                               : "");
     }
 }
 
 /* Whether the answer may differ by the variable. The question is stored, so that the list of names
  * that may be stored decides. */
-static bool counts(const char *entry)
+static bool entry_counts(const char *entry)
 {
     return snapshot_keeps_variable(entry) || starts_with(entry, "XDG_CACHE_HOME=");
 }
@@ -204,14 +205,14 @@ static void add_program(struct question *q, const struct launch_program *p)
                                  p->cwd,
                                  p->unseen};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        add(q, texts[i]);
+        question_add(q, texts[i]);
     }
     for (size_t i = 0; i < p->n_sets; i++) {
-        add(q, p->sets[i]);
+        question_add(q, p->sets[i]);
     }
-    add_number(q, p->n_sets);
-    add_number(q, p->ignores_python_variables);
-    add_number(q, p->no_user_site);
+    question_add_number(q, p->n_sets);
+    question_add_number(q, p->ignores_python_variables);
+    question_add_number(q, p->no_user_site);
 }
 
 /* All that the answer depends on but for files; NULL if that cannot be told. */
@@ -221,16 +222,16 @@ static const char *question_of(struct runner *c)
     if (!add_self(&q)) {
         return NULL;
     }
-    add_number(&q, c->how.preload_only);
-    add_number(&q, c->how.no_preload);
-    add_number(&q, c->how.keep_env);
+    question_add_number(&q, c->how.preload_only);
+    question_add_number(&q, c->how.no_preload);
+    question_add_number(&q, c->how.keep_env);
     add_user(&q);
     add_machine(&q, &c->host);
-    add(&q, c->cwd);
+    question_add(&q, c->cwd);
     add_program(&q, &c->program);
     for (size_t i = 0; i < c->env.vars.n; i++) {
-        if (counts(c->env.vars.items[i])) {
-            add(&q, c->env.vars.items[i]);
+        if (entry_counts(c->env.vars.items[i])) {
+            question_add(&q, c->env.vars.items[i]);
         }
     }
     return q.text;
@@ -255,7 +256,7 @@ static void plan_new(struct runner *c, const char *question, const char *plans)
     }
 }
 
-static void plan(struct runner *c)
+static void runner_plan(struct runner *c)
 {
     const char *question = question_of(c);
     const char *plans = c->cache ? path_join(&c->arena, c->cache, "plans") : NULL;
@@ -271,7 +272,7 @@ static void plan(struct runner *c)
     }
 }
 
-static void make_folder(struct runner *c)
+static void runner_make_folder(struct runner *c)
 {
     struct gm_err err;
     if (!c->launch.links.n ||
@@ -314,7 +315,7 @@ static int choose_device(struct runner *c)
 /* ------------------------------------------------------------------ the run before the start */
 
 /* The stages up to a kernel, with the libraries and the variables that CMD will have. */
-static int run_stages(struct runner *c, struct model_target *t, struct probe_report *ret)
+static int runner_run_stages(struct runner *c, struct model_target *t, struct probe_report *ret)
 {
     struct gm_err err;
     const struct launch_program *p = &c->program;
@@ -388,7 +389,7 @@ static int verify(struct runner *c)
     if (!c->verify) {
         return CLI_OK;
     }
-    int rc = run_stages(c, &t, &report);
+    int rc = runner_run_stages(c, &t, &report);
     if (rc == CLI_OK) {
         probe_choice(&c->arena, &report, &ran);
         rc = take_verdict(c, &report, &ran);
@@ -415,7 +416,7 @@ static const char *check_command(struct runner *c)
     return arena_printf(&c->arena, "gpumend check %s", str_shell_word(&c->arena, target));
 }
 
-static void tell(struct runner *c)
+static void runner_tell(struct runner *c)
 {
     const struct launch *l = &c->launch;
     for (size_t i = 0; i < l->remarks.n && i < REMARKS_MAX; i++) {
@@ -430,7 +431,7 @@ static void tell(struct runner *c)
     }
 }
 
-static int print(struct runner *c)
+static int runner_print(struct runner *c)
 {
     struct report_run r = {.program = c->not_startable ? NULL : &c->program,
                            .launch = &c->launch,
@@ -457,7 +458,7 @@ static struct run_watch_start watched(struct runner *c)
                                     .launch = &c->launch};
 }
 
-static int start(struct runner *c)
+static int runner_start(struct runner *c)
 {
     if (run_watch_stays(&c->watch)) {
         const struct run_watch_start s = watched(c);
@@ -494,7 +495,7 @@ static void take_cache(struct runner *c)
     }
 }
 
-static int run_with(struct runner *c)
+static int runner_run_with(struct runner *c)
 {
     struct gm_err err;
     c->cwd = cli_cwd(&c->arena);
@@ -507,8 +508,8 @@ static int run_with(struct runner *c)
         return not_started(c, -c->not_startable);
     }
     if (!c->not_startable) {
-        plan(c);
-        make_folder(c);
+        runner_plan(c);
+        runner_make_folder(c);
         int rc = choose_device(c);
         rc = rc != CLI_OK ? rc : verify(c);
         if (rc != CLI_OK) {
@@ -523,8 +524,8 @@ static int run_with(struct runner *c)
     if (c->cache_why) {
         VEC_PUSH(&c->arena, &c->launch.remarks, c->cache_why);
     }
-    tell(c);
-    return c->print ? print(c) : start(c);
+    runner_tell(c);
+    return c->print ? runner_print(c) : runner_start(c);
 }
 
 static int run_run(const struct cli_command *self, int argc, char **argv)
@@ -539,13 +540,13 @@ static int run_run(const struct cli_command *self, int argc, char **argv)
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     int rc = CLI_OK, id = CLI_END;
     while (rc == CLI_OK && (id = cli_next(&args)) >= 0) {
-        rc = take_option(c, id, args.value);
+        rc = runner_take_option(c, id, args.value);
     }
     if (rc == CLI_OK && (id == CLI_ARGUMENT || id == CLI_END)) {
         c->n_words = id == CLI_ARGUMENT ? (size_t)(argc - args.next + 1) : 0;
         c->words = argv + (argc - (int)c->n_words);
         rc = check_options(c);
-        rc = rc == CLI_OK ? run_with(c) : rc;
+        rc = rc == CLI_OK ? runner_run_with(c) : rc;
     } else if (id == CLI_WRONG) {
         rc = CLI_USAGE;
     }

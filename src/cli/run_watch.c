@@ -20,7 +20,7 @@
 #include "watch/supervise.h"
 
 /* Digits alone, up to 9 of them; false: something else. */
-static bool take_number(const char *text, unsigned *ret)
+static bool restarts_take_number(const char *text, unsigned *ret)
 {
     size_t n = strspn(text, "0123456789");
     if (n == 0 || n > 9 || text[n]) {
@@ -42,7 +42,7 @@ static int take_restart(struct run_watch *w, struct arena *a, const char *value)
         return CLI_OK;
     }
     if (!starts_with(value, "on-crash:") ||
-        !take_number(value + strlen("on-crash:"), &w->restart_max) || !w->restart_max) {
+        !restarts_take_number(value + strlen("on-crash:"), &w->restart_max) || !w->restart_max) {
         return cli_fail(CLI_USAGE,
                         "run: --restart expects on-crash or on-crash:N, N from 1, not %s",
                         str_printable(a, arena_strdup(a, value)));
@@ -393,7 +393,7 @@ struct tracing {
     bool opened; // trace
 };
 
-static void show(void *arg, const struct watch_event *event)
+static void event_show(void *arg, const struct watch_event *event)
 {
     const struct tracing *t = arg;
     report_trace_event(&t->out, event);
@@ -420,7 +420,7 @@ static int begin_tracing(struct tracing *t, struct run_watch *w, const struct ru
     t->opened = true;
     t->trace.losses = w->losses;
     if (!w->trace_file) {
-        t->trace.show = show;
+        t->trace.show = event_show;
         t->trace.show_arg = t;
     }
     return CLI_OK;
@@ -432,7 +432,7 @@ struct appending {
 };
 
 /* One line of the trace, in one write. */
-static void append(void *arg, const char *line, size_t n)
+static void record_append(void *arg, const char *line, size_t n)
 {
     struct appending *to = arg;
     ssize_t done = write(to->fd, line, n);
@@ -473,7 +473,7 @@ static void show_differences(struct tracing *t, struct arena *a, struct root *ho
         .fd = open(t->w->record, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
     to.error = to.fd < 0 ? errno : 0;
     if (to.fd >= 0) {
-        report_trace_json(a, &c, append, &to);
+        report_trace_json(a, &c, record_append, &to);
         (void)close(to.fd); // each line was one write
     }
     if (to.error || c.n_lost) {
@@ -483,7 +483,7 @@ static void show_differences(struct tracing *t, struct arena *a, struct root *ho
     }
 }
 
-static void too_much(void *arg)
+static void record_too_much(void *arg)
 {
     longjmp(arg, 1);
 }
@@ -500,7 +500,7 @@ static void tell_differences(struct tracing *t)
         return;
     }
     watch_trace_end(&t->trace);
-    arena_init(&arena, ARENA_LIMIT_DEFAULT, too_much, out_of_memory);
+    arena_init(&arena, ARENA_LIMIT_DEFAULT, record_too_much, out_of_memory);
     if (setjmp(out_of_memory) == 0) {
         show_differences(t, &arena, &host);
     } else {
@@ -512,7 +512,7 @@ static void tell_differences(struct tracing *t)
 
 /* ------------------------------------------------------------------ start and end */
 
-static void say(void *arg, const char *sentence)
+static void record_say(void *arg, const char *sentence)
 {
     (void)arg;
     (void)cli_fail(CLI_OK, "run: %s", sentence);
@@ -523,7 +523,7 @@ static unsigned first_delay(const struct run_watch_start *s)
 {
     const char *value = cli_env_get(s->env, "GPUMEND_RESTART_DELAY");
     unsigned ms = RESTART_DELAY_MS;
-    if (value && (!take_number(value, &ms) || ms > RESTART_DELAY_MAX_MS)) {
+    if (value && (!restarts_take_number(value, &ms) || ms > RESTART_DELAY_MAX_MS)) {
         (void)cli_fail(CLI_OK,
                        "run: GPUMEND_RESTART_DELAY is a number of milliseconds up to %d, "
                        "not %s",
@@ -551,7 +551,7 @@ int run_watch_start(struct run_watch *w, const struct run_watch_start *s, int *r
                               .max = w->restart_max,
                               .forgive = w->forgive_teardown,
                               .first_delay_ms = first_delay(s),
-                              .says = say};
+                              .says = record_say};
     if (w->restart || w->forgive_teardown) {
         child.again = restart_again;
         child.again_arg = &restart;

@@ -33,7 +33,7 @@ struct take {
     bool redact;
 };
 
-static int take_option(void *command, int id, const char *value)
+static int snapshot_take_option(void *command, int id, const char *value)
 {
     struct take *c = command;
     switch (id) {
@@ -169,7 +169,7 @@ static void print_command(struct take *c)
     printf("%s%s\n", s->path ? " " : "", s->path ? diag_shell_word(a, s->path) : "");
 }
 
-static int write_out(struct take *c, struct gm_err *err)
+static int snapshot_write_out(struct take *c, struct gm_err *err)
 {
     if (c->tree) {
         int rc = snapshot_write_tree(&c->snapshot, c->tree, err);
@@ -189,7 +189,7 @@ static int write_out(struct take *c, struct gm_err *err)
                : gm_err_set(err, GM_ERR_LOOK, "cannot write the output");
 }
 
-static int run_with(void *command)
+static int snapshot_run_with(void *command)
 {
     struct take *c = command;
     struct gm_err err;
@@ -205,14 +205,15 @@ static int run_with(void *command)
     rc = rc < 0 ? rc : check_once(c, true, &found, &err);
     c->snapshot.made = date_text(&c->t.arena);
     rc = rc < 0 || !c->redact ? rc : redact(c, &found, &err);
-    rc = rc < 0 ? rc : write_out(c, &err);
+    rc = rc < 0 ? rc : snapshot_write_out(c, &err);
     return rc == 0 ? CLI_OK
                    : cli_fail(CLI_CANNOT, "snapshot: %s", str_printable(&c->t.arena, err.text));
 }
 
 static int snapshot_run(const struct cli_command *self, int argc, char **argv)
 {
-    static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
+    static const struct cli_target_calls calls = {.take = snapshot_take_option,
+                                                  .run = snapshot_run_with};
     struct take *c = calloc(1, sizeof *c);
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");

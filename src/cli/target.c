@@ -166,7 +166,7 @@ void cli_target_leave_shell(struct cli_target *t)
     ask_with_env(t);
 }
 
-static int run(struct cli_target *t, const struct cli_target_calls *calls, void *command)
+static int target_run(struct cli_target *t, const struct cli_target_calls *calls, void *command)
 {
     t->asked.cwd = cli_cwd(&t->arena);
     t->asked.uid = getuid();
@@ -192,7 +192,7 @@ int cli_target_run(struct cli_target *t, const struct cli_command *self, int arg
             calls->take ? calls->take(command, id, args.value) : cli_target_take(t, id, args.value);
     }
     if (rc == CLI_OK && id == CLI_END) {
-        rc = run(t, calls, command);
+        rc = target_run(t, calls, command);
     } else if (id == CLI_WRONG) {
         rc = CLI_USAGE;
     }

@@ -45,7 +45,7 @@ struct why {
     bool unknown; // of a list: something depends on an unknown processor, or reached a bound
 };
 
-static int take_option(struct why *w, int id, const char *value)
+static int why_take_option(struct why *w, int id, const char *value)
 {
     switch (id) {
     case O_EXE: w->exe = value; return CLI_OK;
@@ -92,7 +92,7 @@ static const char *find_program(struct why *w, const char *name)
     return name;
 }
 
-static struct ldso_process *new_process(struct why *w)
+static struct ldso_process *why_new_process(struct why *w)
 {
     w->config.cwd = w->cwd;
     w->config.env = w->env.vars.items;
@@ -198,7 +198,7 @@ static void print_head(const struct why *w, const struct ldso_process *p)
     fputc('\n', o->file);
 }
 
-static bool request_failed(const struct ldso_request *r)
+static bool why_request_failed(const struct ldso_request *r)
 {
     return r->outcome == LDSO_NOT_FOUND || r->outcome == LDSO_REFUSED;
 }
@@ -240,7 +240,7 @@ static void print_notes(const struct why *w, const struct ldso_process *p)
 
 /* With a NAME: its own request, the earlier one that decided if it was reused, and what failed
  * below it. Without: the closure, and what failed. */
-static void print_text(const struct why *w, const struct ldso_process *p, size_t n_loads)
+static void why_print_text(const struct why *w, const struct ldso_process *p, size_t n_loads)
 {
     print_head(w, p);
     if (p->is_static) {
@@ -268,7 +268,8 @@ static void print_text(const struct why *w, const struct ldso_process *p, size_t
     }
     for (size_t i = 0; i < p->requests.n; i++) {
         const struct ldso_request *r = p->requests.items[i];
-        if (request_failed(r) && r != own && (!w->name || r->load >= (int)n_loads || r->load < 0)) {
+        if (why_request_failed(r) && r != own &&
+            (!w->name || r->load >= (int)n_loads || r->load < 0)) {
             fputc('\n', w->out.file);
             report_request_text(&w->out, p, r);
         }
@@ -300,11 +301,11 @@ static bool any_failed(const struct ldso_process *p)
     return false;
 }
 
-static int answer(struct why *w)
+static int why_answer(struct why *w)
 {
     struct gm_err err;
     const char *exe = w->exe ? w->exe : w->caller;
-    struct ldso_process *p = new_process(w);
+    struct ldso_process *p = why_new_process(w);
     if (ldso_start(p, find_program(w, exe), &err) < 0) {
         return cli_fail(CLI_CANNOT, "why: %s", str_printable(&w->arena, err.text));
     }
@@ -336,7 +337,7 @@ static int answer(struct why *w)
             return cli_fail(CLI_CANNOT, "cannot write the output");
         }
     } else if (!w->tree || p->is_static) {
-        print_text(w, p, n_loads);
+        why_print_text(w, p, n_loads);
     } else if (!print_tree(w, p)) {
         return cli_fail(CLI_CANNOT, "why: nothing in this process asks for %s",
                         str_printable(&w->arena, w->invert));
@@ -357,7 +358,7 @@ static bool batch_one(struct why *w, const char *path)
     struct arena scratch;
     cli_arena_init(&scratch);
     w->config.cwd = w->cwd;
-    struct ldso_process *p = new_process(w);
+    struct ldso_process *p = why_new_process(w);
     p->arena = &scratch;
     int rc = ldso_start(p, w->exe ? w->exe : path, &err);
     if (rc == 0 && w->exe) {
@@ -468,7 +469,7 @@ static int run_windows(struct why *w)
     return rc;
 }
 
-static int run_with(struct why *w)
+static int why_run_with(struct why *w)
 {
     struct gm_err err;
     out_init(&w->out, stdout);
@@ -503,7 +504,7 @@ static int run_with(struct why *w)
     }
     ldso_store_open(&w->store, &w->root, &w->arena);
     w->store.one_process = !w->batch;
-    int rc = w->batch ? batch(w) : answer(w);
+    int rc = w->batch ? batch(w) : why_answer(w);
     ldso_store_leave(&w->store);
     root_close(&w->root);
     return rc;
@@ -521,10 +522,10 @@ static int why_run(const struct cli_command *self, int argc, char **argv)
             arena_release(&w.arena);
             return id == CLI_HELP ? CLI_OK : CLI_USAGE;
         }
-        rc = take_option(&w, id, args.value);
+        rc = why_take_option(&w, id, args.value);
     }
     if (rc == CLI_OK) {
-        rc = run_with(&w);
+        rc = why_run_with(&w);
     }
     arena_leave(&w.arena);
     return rc;

@@ -75,7 +75,7 @@ static struct winldr_process *run_loads(struct asked *q, unsigned default_flags)
 }
 
 /* Whether two models gave every load the same result, and loaded the same modules. */
-static bool is_same(const struct winldr_process *x, const struct winldr_process *y)
+static bool processes_are_same(const struct winldr_process *x, const struct winldr_process *y)
 {
     for (size_t i = 0; i < x->loads.n; i++) {
         const struct winldr_load *a = &x->loads.items[i], *b = &y->loads.items[i];
@@ -92,7 +92,7 @@ static bool is_same(const struct winldr_process *x, const struct winldr_process 
     return same;
 }
 
-static int status_of(const struct winldr_process *p)
+static int windows_status(const struct winldr_process *p)
 {
     int status = CLI_OK;
     for (size_t i = 0; i < p->loads.n; i++) {
@@ -118,7 +118,7 @@ int cli_windows_why(const struct cli_windows_why *w)
     winldr_files_open(&q.files, w->root, w->arena, &q.drive, 1);
     struct winldr_process *plain = run_loads(&q, 0);
     struct winldr_process *strict = run_loads(&q, WINLDR_DEFAULT_DIRS);
-    bool same = is_same(plain, strict);
+    bool same = processes_are_same(plain, strict);
     if (w->json) {
         json_t *models = json_array();
         (void)json_array_append_new(models, report_windows_json(plain));
@@ -142,7 +142,7 @@ int cli_windows_why(const struct cli_windows_why *w)
             print_process(&out, strict);
         }
     }
-    int status = status_of(plain);
+    int status = windows_status(plain);
     winldr_files_close(&q.files);
     return same ? status : CLI_CANNOT;
 }
