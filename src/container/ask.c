@@ -59,7 +59,7 @@ static const char *picked_list(const struct container_work *w)
 }
 
 /* What was selected and is in no file of the host, so that it may be right or wrong. */
-static void note_unknown(struct container_work *w)
+static void work_note_unknown(struct container_work *w)
 {
     const struct container_pick *p = w->s->pick;
     for (size_t i = 0; i < p->devices.n; i++) {
@@ -129,7 +129,7 @@ static bool is_specified(struct container_work *w, const char *kind, const char 
 /* ------------------------------------------------------------------ NVIDIA */
 
 /* Whether a list such as "compute,utility" has the word, or has all. */
-static bool lists(const char *list, struct str word)
+static bool list_has_word(const char *list, struct str word)
 {
     for (struct str rest = str_of(list); rest.s;) {
         struct str one = str_trim(str_cut(&rest, ','));
@@ -161,7 +161,7 @@ static const char *with_capabilities(struct container_work *w, const char *neede
     const char *all = own && *own ? arena_printf(w->a, "%s,%s", own, needed) : needed;
     for (struct str rest = str_of(all); rest.s;) {
         struct str word = str_trim(str_cut(&rest, ','));
-        if (is_capability(word) && !(list && lists(list, word))) {
+        if (is_capability(word) && !(list && list_has_word(list, word))) {
             list = arena_printf(w->a, "%s%s%.*s", list ? list : "", list ? "," : "", (int)word.n,
                                 word.s);
         }
@@ -470,7 +470,7 @@ static void add_selinux(struct container_work *w)
 
 /* ------------------------------------------------------------------ by device nodes */
 
-static void add_node(struct container_work *w, const struct host_node *n, const char *reason)
+static void work_add_node(struct container_work *w, const struct host_node *n, const char *reason)
 {
     if (n->present.state != HOST_YES) {
         return;
@@ -504,7 +504,7 @@ static void add_nodes(struct container_work *w, enum host_vendor vendor, const c
         const struct host_gpu *g = &h->gpus.items[i];
         bool counts = g->vendor == vendor && (!any || host_gpu_counts(g)) && is_picked(w, g);
         for (size_t k = 0; counts && k < g->nodes.n; k++) {
-            add_node(w, &g->nodes.items[k], reason);
+            work_add_node(w, &g->nodes.items[k], reason);
         }
     }
 }
@@ -520,7 +520,7 @@ static void use_wsl(struct container_work *w)
 
 /* ------------------------------------------------------------------ which GPU */
 
-static enum container_gpu gpu_of(const struct host *h)
+static enum container_gpu host_container_gpu(const struct host *h)
 {
     const struct host_gpu *best = host_usable_gpu(h);
     for (size_t i = 0; !best && i < h->gpus.n; i++) {
@@ -718,7 +718,7 @@ static void use_amd(struct container_work *w)
         note_every(w, "enroot, whose containers have the host's /dev,");
         return;
     }
-    add_node(w, &w->q->host->amd.kfd_node, "AMD's compute driver, one node for all GPUs");
+    work_add_node(w, &w->q->host->amd.kfd_node, "AMD's compute driver, one node for all GPUs");
     if (way != CONTAINER_BY_DEVICE) { // its gpu devices bring the render nodes
         add_nodes(w, HOST_AMD, "the GPU's render node, which ROCm maps memory through");
     }
@@ -758,7 +758,7 @@ static void repair_host(struct container_work *w)
     }
 }
 
-static void pass_on(struct container_work *w)
+static void work_pass_on(struct container_work *w)
 {
     enum container_way way = container_format_way(w->q->format);
     switch (w->s->gpu) {
@@ -802,8 +802,8 @@ void container_ask(struct container_work *w)
     if (way == CONTAINER_BY_NONE) {
         return;
     }
-    w->s->gpu = w->s->pick->none ? CONTAINER_NO_GPU : gpu_of(w->q->host);
-    note_unknown(w);
+    w->s->gpu = w->s->pick->none ? CONTAINER_NO_GPU : host_container_gpu(w->q->host);
+    work_note_unknown(w);
     if (!w->s->pick->none) {
         repair_host(w);
     }
@@ -812,6 +812,6 @@ void container_ask(struct container_work *w)
     } else if (way == CONTAINER_BY_CLAIM) {
         use_claim(w);
     } else {
-        pass_on(w);
+        work_pass_on(w);
     }
 }

@@ -28,7 +28,7 @@ static bool is_library_folder(const char *path)
 }
 
 /* The machine that the application's own file is for; EM_NONE: not known. */
-static uint16_t machine_of(const struct container_work *w)
+static uint16_t work_machine(const struct container_work *w)
 {
     const struct model *m = w->q->model;
     for (size_t i = 0; i < m->processes.n; i++) {
@@ -67,7 +67,7 @@ static bool open_library(struct container_work *w, const char *real, struct open
         return false;
     }
     ret->data = (void *)(uintptr_t)data;
-    uint16_t machine = machine_of(w);
+    uint16_t machine = work_machine(w);
     elf_image_parse(w->a, data, ret->size, &ret->elf);
     bool is = ret->elf.state == ELF_STATE_OK && ret->elf.type == ET_DYN &&
               (machine == EM_NONE ? ret->elf.native : ret->elf.machine == machine);
@@ -77,7 +77,7 @@ static bool open_library(struct container_work *w, const char *real, struct open
     return is;
 }
 
-static bool is_library(struct container_work *w, const char *real)
+static bool path_is_elf_library(struct container_work *w, const char *real)
 {
     struct opened l;
     bool is = open_library(w, real, &l);
@@ -115,7 +115,8 @@ static const char *on_host(struct container_work *w, const char *name)
     for (size_t i = 0; i < all.n; i++) {
         char *real;
         const char *path = path_join(w->a, all.items[i], name);
-        if (root_realpath(w->q->host_root, w->a, path, &real) == 0 && is_library(w, real)) {
+        if (root_realpath(w->q->host_root, w->a, path, &real) == 0 &&
+            path_is_elf_library(w, real)) {
             return path;
         }
     }
@@ -191,8 +192,8 @@ static const char *version_of(struct container_work *w, const struct mounted *by
 }
 
 /* Whether the row is of this library, whoever brought it. */
-static bool is_of(struct container_work *w, const struct kb_dlopen *row, const struct mounted *by,
-                  const char *version)
+static bool library_is_of(struct container_work *w, const struct kb_dlopen *row,
+                          const struct mounted *by, const char *version)
 {
     bool named = false;
     for (size_t i = 0; i < row->objects.n; i++) {
@@ -209,7 +210,7 @@ static void mount_opened(struct container_work *w, const struct mounted *by)
     for (size_t i = 0; i < rows->n; i++) {
         const struct kb_dlopen *row = &rows->rows[i];
         const char *version = version_of(w, by, row->version_from);
-        for (size_t k = 0; is_of(w, row, by, version) && k < row->n_requests; k++) {
+        for (size_t k = 0; library_is_of(w, row, by, version) && k < row->n_requests; k++) {
             const struct kb_request *q = &row->requests[k];
             const char **names = arena_array(w->a, q->names.n, sizeof *names);
             size_t n = q->required ? kb_request_names(w->a, q, version, by->folder, names) : 0;
@@ -243,7 +244,7 @@ static void mount_library(struct container_work *w, const char *path, const char
     close_library(&l);
 }
 
-static bool is_named(const struct diag_finding *f, const char *name)
+static bool finding_is_named(const struct diag_finding *f, const char *name)
 {
     bool named = f->culprit && strcmp(f->culprit, name) == 0;
     for (size_t i = 0; i < f->likewise.n; i++) {
@@ -260,7 +261,7 @@ static bool host_has_all(struct container_work *w, const char *name)
     for (size_t i = 0; i < r->findings.n; i++) {
         const struct diag_finding *f = r->findings.items[i];
         bool all = true;
-        for (size_t k = 0; is_named(f, name) && k <= f->likewise.n; k++) {
+        for (size_t k = 0; finding_is_named(f, name) && k <= f->likewise.n; k++) {
             all = all && on_host(w, k ? f->likewise.items[k - 1] : f->culprit);
         }
         if (!all) {

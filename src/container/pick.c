@@ -7,7 +7,7 @@
 /* ------------------------------------------------------------------ the host's GPUs */
 
 /* The number that the vendor's tools give a GPU: its place among those of its vendor by address. */
-static size_t index_of(const struct host *h, const struct host_gpu *gpu)
+static size_t gpu_index(const struct host *h, const struct host_gpu *gpu)
 {
     size_t n = 0;
     for (size_t i = 0; i < h->gpus.n && &h->gpus.items[i] != gpu; i++) {
@@ -26,7 +26,7 @@ static const struct host_gpu *gpu_at(const struct host *h, enum host_vendor vend
     return NULL;
 }
 
-static size_t count_of(const struct host *h, enum host_vendor vendor)
+static size_t vendor_count(const struct host *h, enum host_vendor vendor)
 {
     size_t n = 0;
     for (size_t i = 0; i < h->gpus.n; i++) {
@@ -59,7 +59,7 @@ struct parsing {
     struct gm_err *err;
 };
 
-static bool is_word(struct str word, const char *more)
+static bool word_is_plain(struct str word, const char *more)
 {
     for (size_t i = 0; i < word.n; i++) {
         bool digit = word.s[i] >= '0' && word.s[i] <= '9';
@@ -70,7 +70,7 @@ static bool is_word(struct str word, const char *more)
     return word.n > 0 && word.n < 128;
 }
 
-static void take(struct parsing *p, const char *id, const struct host_gpu *gpu, long instance)
+static void pick_take(struct parsing *p, const char *id, const struct host_gpu *gpu, long instance)
 {
     for (size_t i = 0; i < p->pick->devices.n; i++) {
         if (strcmp(p->pick->devices.items[i].id, id) == 0) {
@@ -81,7 +81,7 @@ static void take(struct parsing *p, const char *id, const struct host_gpu *gpu, 
 }
 
 /* "1", or "0:2" for a MIG instance. */
-static int take_number(struct parsing *p, struct str word)
+static int pick_take_number(struct parsing *p, struct str word)
 {
     struct str rest = word, first = str_cut(&rest, ':');
     uint64_t index = 0, instance = 0;
@@ -95,17 +95,17 @@ static int take_number(struct parsing *p, struct str word)
     if (!gpu) {
         return gm_err_set(p->err, GM_ERR_USAGE, "there is no GPU %llu here: of %s there are %zu",
                           (unsigned long long)index, host_vendor_name(p->vendor),
-                          count_of(p->h, p->vendor));
+                          vendor_count(p->h, p->vendor));
     }
     if (is_mig && instance >= gpu->mig.n) {
         return gm_err_set(p->err, GM_ERR_USAGE, "GPU %llu has no MIG instance %llu: it has %zu",
                           (unsigned long long)index, (unsigned long long)instance, gpu->mig.n);
     }
-    take(p,
-         is_mig ? arena_printf(p->a, "%llu:%llu", (unsigned long long)index,
-                               (unsigned long long)instance)
-                : arena_printf(p->a, "%llu", (unsigned long long)index),
-         gpu, is_mig ? (long)instance : -1);
+    pick_take(p,
+              is_mig ? arena_printf(p->a, "%llu:%llu", (unsigned long long)index,
+                                    (unsigned long long)instance)
+                     : arena_printf(p->a, "%llu", (unsigned long long)index),
+              gpu, is_mig ? (long)instance : -1);
     return 0;
 }
 
@@ -117,7 +117,7 @@ static int take_uuid(struct parsing *p, struct str word)
     if (!gpu && all_known && starts_with(uuid, "GPU-")) {
         return gm_err_set(p->err, GM_ERR_USAGE, "no GPU of this host has the UUID %s", uuid);
     }
-    take(p, uuid, gpu, -1);
+    pick_take(p, uuid, gpu, -1);
     return 0;
 }
 
@@ -127,10 +127,10 @@ static bool is_kubernetes(enum container_format format)
            container_format_way(format) == CONTAINER_BY_CLAIM;
 }
 
-static int take_word(struct parsing *p, struct str word)
+static int pick_take_word(struct parsing *p, struct str word)
 {
     bool mig = str_starts(word, "MIG-");
-    if (!is_word(word, "-_.:")) {
+    if (!word_is_plain(word, "-_.:")) {
         return gm_err_set(p->err, GM_ERR_USAGE,
                           "--gpus takes all, best, or a comma-separated list of numbers, UUIDs and "
                           "GPU:INSTANCE");
@@ -153,12 +153,12 @@ static int take_word(struct parsing *p, struct str word)
             container_format_name(p->format),
             container_format_way(p->format) == CONTAINER_BY_CLAIM ? " or UUID" : "");
     }
-    return mig || str_starts(word, "GPU-") ? take_uuid(p, word) : take_number(p, word);
+    return mig || str_starts(word, "GPU-") ? take_uuid(p, word) : pick_take_number(p, word);
 }
 
 /* ------------------------------------------------------------------ all of them */
 
-static enum host_vendor vendor_of(const struct host *h)
+static enum host_vendor only_vendor(const struct host *h)
 {
     const struct host_gpu *best = host_usable_gpu(h);
     for (size_t i = 0; !best && i < h->gpus.n; i++) {
@@ -169,17 +169,17 @@ static enum host_vendor vendor_of(const struct host *h)
 
 static void take_all(struct parsing *p)
 {
-    size_t n = count_of(p->h, p->vendor);
+    size_t n = vendor_count(p->h, p->vendor);
     p->pick->all = true;
     for (size_t i = 0; i < n; i++) {
-        take(p, arena_printf(p->a, "%zu", i), gpu_at(p->h, p->vendor, i), -1);
+        pick_take(p, arena_printf(p->a, "%zu", i), gpu_at(p->h, p->vendor, i), -1);
     }
 }
 
 int container_pick_parse(const struct host *h, struct arena *a, enum container_format format,
                          const char *text, struct container_pick *ret, struct gm_err *err)
 {
-    struct parsing p = {h, a, vendor_of(h), format, ret, err};
+    struct parsing p = {h, a, only_vendor(h), format, ret, err};
     int rc = 0;
     *ret = (struct container_pick){0};
     if (strcmp(text, "all") == 0) {
@@ -187,7 +187,7 @@ int container_pick_parse(const struct host *h, struct arena *a, enum container_f
         return 0;
     }
     for (struct str rest = str_of(text); rc == 0 && rest.s;) {
-        rc = take_word(&p, str_cut(&rest, ','));
+        rc = pick_take_word(&p, str_cut(&rest, ','));
     }
     size_t n_mig = 0;
     for (size_t i = 0; i < ret->devices.n; i++) {
@@ -211,8 +211,8 @@ void container_pick_one(const struct host *h, struct arena *a, const struct host
     *ret = (struct container_pick){.reason = reason, .none = !gpu};
     if (gpu) {
         bool uuid = gpu->uuid.state == HOST_YES && gpu->vendor == HOST_NVIDIA && gpu->uuid.value &&
-                    is_word(str_of(gpu->uuid.value), "-");
-        const char *id = uuid ? gpu->uuid.value : arena_printf(a, "%zu", index_of(h, gpu));
+                    word_is_plain(str_of(gpu->uuid.value), "-");
+        const char *id = uuid ? gpu->uuid.value : arena_printf(a, "%zu", gpu_index(h, gpu));
         VEC_PUSH(a, &ret->devices, (struct container_device){id, gpu, -1});
     }
 }

@@ -17,7 +17,7 @@ static struct container_trial *add_trial(struct container_work *w, const char *e
     return &w->s->trials.items[w->s->trials.n - 1];
 }
 
-static void add_word(struct container_work *w, struct container_trial *t, const char *word)
+static void trial_add_word(struct container_work *w, struct container_trial *t, const char *word)
 {
     VEC_PUSH(w->a, &t->words, word);
 }
@@ -47,9 +47,9 @@ static void add_framework(struct container_work *w)
             w, offers ? "onnxruntime lists its CUDA provider (only a session shows that it works)"
                       : arena_printf(w->a, "%s uses the GPU: no error and no empty list",
                                      frameworks[i].package));
-        add_word(w, t, env->executable);
-        add_word(w, t, "-c");
-        add_word(w, t, frameworks[i].code);
+        trial_add_word(w, t, env->executable);
+        trial_add_word(w, t, "-c");
+        trial_add_word(w, t, frameworks[i].code);
         return;
     }
 }
@@ -60,14 +60,14 @@ static void add_trials(struct container_work *w)
         return;
     }
     if (w->s->gpu == CONTAINER_NVIDIA || w->s->gpu == CONTAINER_WSL) {
-        add_word(w, add_trial(w, "lists each GPU that the container has"), "nvidia-smi");
+        trial_add_word(w, add_trial(w, "lists each GPU that the container has"), "nvidia-smi");
     }
     if (w->s->program) {
         struct container_trial *t =
             add_trial(w, "tests each GPU in stages and names the first stage that fails");
         t->needs_gpumend = true;
-        add_word(w, t, CONTAINER_PROGRAM);
-        add_word(w, t, "probe");
+        trial_add_word(w, t, CONTAINER_PROGRAM);
+        trial_add_word(w, t, "probe");
     }
     add_framework(w);
 }

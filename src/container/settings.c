@@ -207,7 +207,7 @@ static bool is_mounted(const struct container_work *w, const char *library)
 }
 
 /* Whether all libraries at fault are mounted now. */
-static bool is_settled(const struct container_work *w, const struct diag_finding *f)
+static bool finding_is_settled(const struct container_work *w, const struct diag_finding *f)
 {
     bool settled = is_mounted(w, f->culprit);
     for (size_t i = 0; i < f->likewise.n; i++) {
@@ -249,7 +249,7 @@ static void repair_image(struct container_work *w)
     for (size_t i = 0; i < r->findings.n; i++) {
         const struct diag_finding *f = r->findings.items[i];
         struct diag_variable v;
-        bool done = is_settled(w, f);
+        bool done = finding_is_settled(w, f);
         if (f->severity != DIAG_ERROR || f->stage == DIAG_STAGE_MACHINE) {
             continue;
         }
