@@ -22,7 +22,7 @@ static bool take_length(struct str *from, size_t *ret)
     return false;
 }
 
-static bool take_text(struct str *from, struct str *ret)
+static bool gobuild_take_text(struct str *from, struct str *ret)
 {
     size_t n;
     if (!take_length(from, &n) || n > from->n) {
@@ -47,7 +47,8 @@ struct str elf_go_modules(const struct elf_image *e)
         return none;
     }
     struct str rest = {(const char *)p + HEADER, (size_t)size - HEADER};
-    if (!take_text(&rest, &version) || !take_text(&rest, &text) || text.n <= 2 * MARK) {
+    if (!gobuild_take_text(&rest, &version) || !gobuild_take_text(&rest, &text) ||
+        text.n <= 2 * MARK) {
         return none;
     }
     text = (struct str){text.s + MARK, text.n - 2 * MARK};

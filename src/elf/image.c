@@ -9,7 +9,7 @@
 enum { NOTES_MAX = 4096, VERSIONS_MAX = 1 << 16 };
 
 /* A word of the file's class: 8 bytes or 4. */
-static uint64_t word(const struct elf_image *e, const unsigned char *p)
+static uint64_t image_word(const struct elf_image *e, const unsigned char *p)
 {
     return e->is64 ? elf_u64(e, p) : elf_u32(e, p);
 }
@@ -30,8 +30,9 @@ static struct elf_table table_at(const struct elf_image *e, uint64_t offset, siz
 }
 
 /* An entry of a table that begins at `offset`; NULL: it is not in the file. */
-static inline const unsigned char *entry_at(const struct elf_image *e, const struct elf_table *t,
-                                            uint64_t offset, uint32_t index, size_t entry)
+static inline const unsigned char *table_entry_at(const struct elf_image *e,
+                                                  const struct elf_table *t, uint64_t offset,
+                                                  uint32_t index, size_t entry)
 {
     if (index < t->n_near) {
         return t->near + (size_t)index * entry;
@@ -409,7 +410,7 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
             break;
         }
         n_needs += is_need_tag(tag);
-        read_dynamic_tag(e, &d, tag, word(e, p + n * entry + entry / 2));
+        read_dynamic_tag(e, &d, tag, image_word(e, p + n * entry + entry / 2));
     }
     if (!p || n == 0) {
         e->dynamic_bad = true;
@@ -426,7 +427,7 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
     for (size_t i = 0; i < n; i++) {
         int64_t tag = dynamic_tag(e, p + i * entry);
         const char *name =
-            is_need_tag(tag) ? elf_string(e, word(e, p + i * entry + entry / 2)) : NULL;
+            is_need_tag(tag) ? elf_string(e, image_word(e, p + i * entry + entry / 2)) : NULL;
         if (name) {
             needs[e->n_needs++] = (struct elf_need){tag, name};
         } else if (is_need_tag(tag)) {
@@ -444,7 +445,7 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
     }
 }
 
-static void parse(struct arena *a, struct elf_image *e)
+static void image_parse(struct arena *a, struct elf_image *e)
 {
     const unsigned char *p = elf_bytes(e, 0, EI_NIDENT);
     if (!p) {
@@ -486,7 +487,7 @@ static void parse(struct arena *a, struct elf_image *e)
 void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_image *ret)
 {
     *ret = (struct elf_image){.data = data, .near = size, .size = size};
-    parse(a, ret);
+    image_parse(a, ret);
 }
 
 void elf_image_parse_source(struct arena *a, struct elf_source *source, size_t size,
@@ -497,7 +498,7 @@ void elf_image_parse_source(struct arena *a, struct elf_source *source, size_t s
         ret->data = source->whole;
         ret->near = size;
     }
-    parse(a, ret);
+    image_parse(a, ret);
 }
 
 /* ------------------------------------------------------------------ notes */
@@ -621,14 +622,14 @@ void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_ve
 /* NULL: there is no such symbol. */
 static inline const unsigned char *symbol_bytes(const struct elf_image *e, uint32_t index)
 {
-    return e->is64 ? entry_at(e, &e->symbols, e->symtab, index, sizeof(Elf64_Sym))
-                   : entry_at(e, &e->symbols, e->symtab, index, sizeof(Elf32_Sym));
+    return e->is64 ? table_entry_at(e, &e->symbols, e->symtab, index, sizeof(Elf64_Sym))
+                   : table_entry_at(e, &e->symbols, e->symtab, index, sizeof(Elf32_Sym));
 }
 
 /* NULL: there is no table, or it ends before. */
 static inline const unsigned char *versym_bytes(const struct elf_image *e, uint32_t index)
 {
-    return entry_at(e, &e->versyms, e->versym, index, 2);
+    return table_entry_at(e, &e->versyms, e->versym, index, 2);
 }
 
 static Elf64_Sym converted_symbol(const struct elf_image *e, const unsigned char *p)
@@ -821,7 +822,7 @@ static inline bool gnu_passes(const struct elf_image *e, uint32_t hash)
         return filter >> (hash & 63) & filter >> (second & 63) & 1;
     }
     uint32_t bits = e->is64 ? 64 : 32;
-    filter = word(e, e->gnu.bloom + (size_t)(hash / bits & e->gnu.bloom_mask) * (bits / 8));
+    filter = image_word(e, e->gnu.bloom + (size_t)(hash / bits & e->gnu.bloom_mask) * (bits / 8));
     return filter >> (hash & (bits - 1)) & filter >> (second & (bits - 1)) & 1;
 }
 
@@ -857,7 +858,7 @@ static inline uint32_t walk_chain(const struct elf_image *e, uint32_t *at_index,
         if (e->native && at < chains->n_near) {
             memcpy(&chain, chains->near + (size_t)at * 4, sizeof chain);
         } else {
-            const unsigned char *c = entry_at(e, chains, e->gnu.chains_at, at, 4);
+            const unsigned char *c = table_entry_at(e, chains, e->gnu.chains_at, at, 4);
             if (!c) {
                 return 0;
             }
@@ -885,7 +886,7 @@ static inline uint32_t next_in_chain(const struct elf_image *e, uint32_t index, 
 static inline bool ends_chain(const struct elf_image *e, uint32_t index)
 {
     const unsigned char *c =
-        entry_at(e, &e->gnu.chains, e->gnu.chains_at, index - e->gnu.symoffset, 4);
+        table_entry_at(e, &e->gnu.chains, e->gnu.chains_at, index - e->gnu.symoffset, 4);
     return !c || elf_u32(e, c) & 1;
 }
 
@@ -1153,7 +1154,7 @@ static bool relocations_of(const struct elf_image *e, const struct relocation_ta
     }
     uint64_t n = t->size / entry;
     for (uint64_t i = t->skip < n ? t->skip : n; i < n; i++) {
-        uint64_t info = word(e, p + i * entry + (e->is64 ? 8 : 4));
+        uint64_t info = image_word(e, p + i * entry + (e->is64 ? 8 : 4));
         uint32_t type = (uint32_t)(e->is64 ? info : info & 0xff);
         if (types && type != types[0] && type != types[1] && type != types[2]) {
             continue;

@@ -19,7 +19,7 @@ uint32_t elf_sysv_hash(const char *name)
     return hash & 0x0fffffff;
 }
 
-static uint32_t slot_of(const struct elf_names *names, const char *name)
+static uint32_t name_slot(const struct elf_names *names, const char *name)
 {
     uint64_t hash = str_hash(name, strlen(name));
     return (uint32_t)(hash ^ hash >> 32) & names->mask;
@@ -27,7 +27,7 @@ static uint32_t slot_of(const struct elf_names *names, const char *name)
 
 static void names_add(struct elf_names *names, uint32_t symbol, const char *name)
 {
-    uint32_t slot = slot_of(names, name);
+    uint32_t slot = name_slot(names, name);
     if (names->first[slot]) {
         names->next[names->last[slot]] = symbol;
     } else {
@@ -138,5 +138,5 @@ bool elf_names_chains_ready(struct elf_names *names, const struct elf_image *e,
 
 uint32_t elf_names_first(const struct elf_names *names, const char *name)
 {
-    return names->first[slot_of(names, name)];
+    return names->first[name_slot(names, name)];
 }
