@@ -36,7 +36,7 @@ static bool magic_at(const struct gpu_span *s, uint64_t offset, const char *magi
     return p && memcmp(p, magic, n) == 0;
 }
 
-static bool is_plain(const struct gpu_span *s, uint64_t offset)
+static bool span_is_plain(const struct gpu_span *s, uint64_t offset)
 {
     return magic_at(s, offset, plain_magic, sizeof plain_magic - 1);
 }
@@ -48,7 +48,7 @@ static bool is_packed(const struct gpu_span *s, uint64_t offset)
 
 bool gpu_bundle_starts(const struct gpu_span *s, uint64_t offset)
 {
-    return is_plain(s, offset) || is_packed(s, offset);
+    return span_is_plain(s, offset) || is_packed(s, offset);
 }
 
 /* ------------------------------------------------------------------ the table */
@@ -79,7 +79,7 @@ static enum table read_table(struct gpu_builder *b, const struct gpu_span *s, ui
         return TABLE_SHORT;
     }
     uint64_t n = gpu_u64(p + 24), at = start + TABLE_START, end = 0;
-    if (!is_plain(s, start) || n > ENTRIES_MAX) {
+    if (!span_is_plain(s, start) || n > ENTRIES_MAX) {
         return TABLE_BROKEN;
     }
     for (uint64_t i = 0; i < n; i++) {
@@ -265,7 +265,7 @@ static uint64_t read_object(struct gpu_builder *b, uint64_t at, uint64_t to, boo
 {
     struct packed k;
     struct str target;
-    if (is_plain(&b->file, at)) {
+    if (span_is_plain(&b->file, at)) {
         return read_plain(b, at, to);
     }
     if (is_packed(&b->file, at)) {

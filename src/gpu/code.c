@@ -34,7 +34,7 @@ static int by_group(const void *x, const void *y)
     return (a->ptx > b->ptx) - (a->ptx < b->ptx);
 }
 
-static int by_target(const void *x, const void *y)
+static int code_by_target(const void *x, const void *y)
 {
     const struct gpu_target *a = x, *b = y;
     return strcmp(a->name, b->name);
@@ -87,14 +87,14 @@ static void finish_cuda(struct gpu_cuda_sets *s, struct gpu_cuda *ret)
                              s->groups.items, s->groups.n,  s->n_containers};
 }
 
-static void finish(struct gpu_builder *b)
+static void builder_finish(struct gpu_builder *b)
 {
     struct gpu_code *code = b->code;
     finish_cuda(&b->cuda, &code->cuda);
     finish_cuda(&b->embedded, &code->embedded);
     finish_cuda(&b->relocatable, &code->relocatable);
     if (b->targets.n) {
-        qsort(b->targets.items, b->targets.n, sizeof *b->targets.items, by_target);
+        qsort(b->targets.items, b->targets.n, sizeof *b->targets.items, code_by_target);
     }
     if (b->kinds.n) {
         qsort(b->kinds.items, b->kinds.n, sizeof *b->kinds.items, by_kind);
@@ -118,7 +118,7 @@ struct section {
     uint64_t flags, offset, size;
 };
 
-static uint64_t word(const struct elf_image *e, const unsigned char *p)
+static uint64_t code_word(const struct elf_image *e, const unsigned char *p)
 {
     return e->is64 ? elf_u64(e, p) : elf_u32(e, p);
 }
@@ -132,9 +132,9 @@ static bool section_at(const struct elf_image *e, const struct sections *t, uint
     }
     *ret = (struct section){.name = elf_u32(e, p),
                             .type = elf_u32(e, p + 4),
-                            .flags = word(e, p + 8),
-                            .offset = word(e, p + (e->is64 ? 24 : 16)),
-                            .size = word(e, p + (e->is64 ? 32 : 20))};
+                            .flags = code_word(e, p + 8),
+                            .offset = code_word(e, p + (e->is64 ? 24 : 16)),
+                            .size = code_word(e, p + (e->is64 ? 32 : 20))};
     return true;
 }
 
@@ -146,7 +146,7 @@ static bool find_sections(const struct elf_image *e, struct sections *ret)
         return false;
     }
     const unsigned char *tail = p + (e->is64 ? 58 : 46); // e_shentsize, e_shnum, e_shstrndx
-    *ret = (struct sections){.offset = word(e, p + (e->is64 ? 40 : 32)),
+    *ret = (struct sections){.offset = code_word(e, p + (e->is64 ? 40 : 32)),
                              .size_each = elf_u16(e, tail),
                              .n = elf_u16(e, tail + 2)};
     size_t size = e->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
@@ -296,8 +296,8 @@ static void read_elf(struct gpu_builder *b, const struct elf_image *e)
     }
 }
 
-static void read_bytes(struct arena *a, const void *data, size_t size, enum gpu_reading reading,
-                       bool is_mapped, struct gpu_code *ret)
+static void code_read_bytes(struct arena *a, const void *data, size_t size,
+                            enum gpu_reading reading, bool is_mapped, struct gpu_code *ret)
 {
     *ret = (struct gpu_code){.searched = reading == GPU_READ_ALL};
     struct gpu_builder b = {.arena = a, .file = {data, size}, .code = ret, .is_mapped = is_mapped};
@@ -316,13 +316,13 @@ static void read_bytes(struct arena *a, const void *data, size_t size, enum gpu_
         pe_image_parse(a, data, size, &pe);
         read_pe(&b, &pe);
     }
-    finish(&b);
+    builder_finish(&b);
 }
 
 void gpu_code_read(struct arena *a, const void *data, size_t size, enum gpu_reading reading,
                    struct gpu_code *ret)
 {
-    read_bytes(a, data, size, reading, false, ret);
+    code_read_bytes(a, data, size, reading, false, ret);
 }
 
 int gpu_code_read_file(struct root *r, struct arena *a, const char *path, enum gpu_reading reading,
@@ -339,7 +339,7 @@ int gpu_code_read_file(struct root *r, struct arena *a, const char *path, enum g
         /* One page here, one there: reading ahead would fetch payloads. */
         (void)madvise((void *)(uintptr_t)data, size, MADV_RANDOM);
     }
-    read_bytes(a, data, size, reading, true, ret);
+    code_read_bytes(a, data, size, reading, true, ret);
     if (size) {
         (void)munmap((void *)(uintptr_t)data, size);
     }

@@ -21,7 +21,7 @@ static const char *processor_of(const char *text)
     return best;
 }
 
-static enum gpu_data_kind kind_of(const char *name)
+static enum gpu_data_kind data_kind(const char *name)
 {
     static const struct {
         const char *end;
@@ -57,7 +57,7 @@ bool gpu_data_name(const char *name, struct gpu_data_name *ret)
     const char *at = strstr(name, "gfx");
     const char *processor =
         at && (at == name || !isalnum((unsigned char)at[-1])) ? processor_of(at) : NULL;
-    enum gpu_data_kind kind = kind_of(name);
+    enum gpu_data_kind kind = data_kind(name);
     if (!processor || strlen(processor) > 15 || !rest_fits(at + strlen(processor), kind)) {
         return false;
     }
@@ -88,7 +88,7 @@ static struct gpu_data_row *row_of(struct listing *l, const char *target)
     return &l->rows.items[l->rows.n - 1];
 }
 
-static void take(struct listing *l, const char *name)
+static void listing_take(struct listing *l, const char *name)
 {
     struct gpu_data_name n;
     if (!gpu_data_name(name, &n)) {
@@ -108,14 +108,15 @@ static bool names_processor(const char *name, void *arg)
     return strstr(name, "gfx") != NULL;
 }
 
-static int by_target(const void *x, const void *y)
+static int data_by_target(const void *x, const void *y)
 {
     const struct gpu_data_row *a = x, *b = y;
     return strcmp(a->target, b->target);
 }
 
 /* Folders called after a processor, as newer hipBLASLt has them. */
-static void take_folder(struct listing *l, struct root *r, const char *path, bool *truncated)
+static void listing_take_folder(struct listing *l, struct root *r, const char *path,
+                                bool *truncated)
 {
     struct root_dir inner;
     if (root_list(r, l->arena, path, FILES_MAX, &(struct root_filter){.keep = names_processor},
@@ -124,7 +125,7 @@ static void take_folder(struct listing *l, struct root *r, const char *path, boo
     }
     *truncated = *truncated || inner.truncated;
     for (size_t i = 0; i < inner.n; i++) {
-        take(l, inner.names[i]);
+        listing_take(l, inner.names[i]);
     }
 }
 
@@ -146,13 +147,13 @@ int gpu_data_read(struct root *r, struct arena *a, const char *folder, struct gp
         bool is_folder =
             starts_with(dir.names[i], "gfx") && root_stat(r, path, &st) == 0 && S_ISDIR(st.st_mode);
         if (!is_folder) {
-            take(&l, dir.names[i]);
+            listing_take(&l, dir.names[i]);
         } else if (folders++ < FOLDERS_MAX) {
-            take_folder(&l, r, path, &truncated);
+            listing_take_folder(&l, r, path, &truncated);
         }
     }
     if (l.rows.n) {
-        qsort(l.rows.items, l.rows.n, sizeof *l.rows.items, by_target);
+        qsort(l.rows.items, l.rows.n, sizeof *l.rows.items, data_by_target);
     }
     *ret = (struct gpu_data){l.rows.items, l.rows.n, truncated || folders > FOLDERS_MAX};
     return 0;

@@ -213,7 +213,7 @@ static const char *version_text(struct reading *r, const unsigned char *p, size_
     return arena_strndup(r->arena, (const char *)p, k);
 }
 
-static void read_text(struct reading *r)
+static void family_read_text(struct reading *r)
 {
     const struct elf_image *e = r->e;
     size_t length = strlen(r->recipe->text);
@@ -251,7 +251,7 @@ static void read_verdef(struct reading *r)
 }
 
 /* Three numbers or more at the end of "libx.so.1.2.3". */
-static void read_name(struct reading *r, const char *name, const char *source)
+static void family_read_name(struct reading *r, const char *name, const char *source)
 {
     const char *tail = name ? strstr(name, ".so.") : NULL;
     size_t dots = 0, n = 0;
@@ -303,18 +303,18 @@ static bool recognised(struct reading *r)
     return elf_symbol_find(r->e, &key, keep_defined, &r->symbol);
 }
 
-static void read_version(struct reading *r)
+static void family_read_version(struct reading *r)
 {
     switch (r->recipe->way) {
     case WAY_CONSTANT:
     case WAY_CALLED: read_constant(r); break;
     case WAY_TEXT:
-    case WAY_TEXT_COMMA: read_text(r); break;
+    case WAY_TEXT_COMMA: family_read_text(r); break;
     case WAY_VERDEF: read_verdef(r); break;
-    case WAY_SONAME: read_name(r, r->e->soname, "soname"); break;
+    case WAY_SONAME: family_read_name(r, r->e->soname, "soname"); break;
     case WAY_DEBUGLINK: read_debuglink(r); break;
     case WAY_FILE_NAME:
-        read_name(r, r->file_name ? path_base(r->file_name) : NULL, "file name");
+        family_read_name(r, r->file_name ? path_base(r->file_name) : NULL, "file name");
         break;
     }
     if (!r->ret->version) {
@@ -322,7 +322,7 @@ static void read_version(struct reading *r)
     }
 }
 
-static int by_name(const void *x, const void *y)
+static int families_by_name(const void *x, const void *y)
 {
     const struct gpu_family *a = x, *b = y;
     return strcmp(a->name, b->name);
@@ -336,12 +336,12 @@ void gpu_families_read(struct arena *a, const struct elf_image *e, const char *f
         struct gpu_family one = {.name = recipes[i].family};
         struct reading r = {a, e, file_name, &recipes[i], {0}, &one};
         if (recognised(&r)) {
-            read_version(&r);
+            family_read_version(&r);
             VEC_PUSH(a, &found, one);
         }
     }
     if (found.n) {
-        qsort(found.items, found.n, sizeof *found.items, by_name);
+        qsort(found.items, found.n, sizeof *found.items, families_by_name);
     }
     *ret = (struct gpu_families){found.items, found.n};
 }

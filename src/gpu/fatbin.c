@@ -20,7 +20,7 @@ struct entry {
     uint64_t payload_size, flags, inflated_size;
 };
 
-static bool entry_at(const struct gpu_span *s, uint64_t offset, struct entry *ret)
+static bool fatbin_entry_at(const struct gpu_span *s, uint64_t offset, struct entry *ret)
 {
     const unsigned char *p = gpu_bytes(s, offset, FATBIN_ENTRY);
     if (!p) {
@@ -111,7 +111,7 @@ static void read_list(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint64_
     const unsigned char *p = list->options ? gpu_bytes(&header, at, 8) : NULL;
     uint32_t n = p ? gpu_u32(p) : 0, done = 0;
     at += 8;
-    for (struct entry e; done < n && n <= MEMBERS_MAX && entry_at(&header, at, &e); done++) {
+    for (struct entry e; done < n && n <= MEMBERS_MAX && fatbin_entry_at(&header, at, &e); done++) {
         uint64_t size = member_size(&header, at, &e);
         if (!size || e.kind == FATBIN_LIST) {
             break;
@@ -132,7 +132,7 @@ static void read_entries(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint
     struct gpu_span container = {b->file.data, (size_t)end};
     while (end - at >= FATBIN_ALIGN) { // less is padding
         struct entry e;
-        if (!entry_at(&container, at, &e) || e.header_size < FATBIN_ENTRY ||
+        if (!fatbin_entry_at(&container, at, &e) || e.header_size < FATBIN_ENTRY ||
             e.header_size > FATBIN_ENTRY_MAX || e.header_size > end - at ||
             e.payload_size > end - at - e.header_size) {
             b->code->incomplete = true;
@@ -152,12 +152,12 @@ static void read_entries(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint
 }
 
 /* Everything a container's start must be; bytes found by searching are held to all of it. */
-static bool looks_whole(const struct gpu_builder *b, uint64_t at, uint64_t to, unsigned header,
-                        uint64_t size)
+static bool fatbin_looks_whole(const struct gpu_builder *b, uint64_t at, uint64_t to,
+                               unsigned header, uint64_t size)
 {
     struct entry e;
     return gpu_u16(b->file.data + at + 4) == 1 && header == FATBIN_HEADER &&
-           size <= to - at - header && entry_at(&b->file, at + header, &e) &&
+           size <= to - at - header && fatbin_entry_at(&b->file, at + header, &e) &&
            e.header_size >= FATBIN_ENTRY && e.header_size <= FATBIN_ENTRY_MAX &&
            e.arch < FATBIN_ARCH_MAX && e.payload_size <= size;
 }
@@ -172,7 +172,7 @@ static uint64_t read_container(struct gpu_builder *b, struct gpu_cuda_sets *sets
     }
     unsigned header = gpu_u16(p + 6);
     uint64_t size = gpu_u64(p + 8);
-    if (searching && !looks_whole(b, at, to, header, size)) {
+    if (searching && !fatbin_looks_whole(b, at, to, header, size)) {
         return at;
     }
     if (header < FATBIN_HEADER || header > to - at) {
@@ -192,7 +192,7 @@ static uint64_t read_container(struct gpu_builder *b, struct gpu_cuda_sets *sets
     return at + header + size;
 }
 
-static bool all_zero(const struct gpu_builder *b, uint64_t from, uint64_t to)
+static bool span_is_zero(const struct gpu_builder *b, uint64_t from, uint64_t to)
 {
     while (from < to && b->file.data[from] == 0) {
         from++;
@@ -222,7 +222,7 @@ void gpu_fatbin_walk(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint64_t
         bool stretch = end == at;
         if (stretch) {
             end = next_magic(b, at, to);
-            skipped += searching || all_zero(b, at, end) ? 0 : end - at;
+            skipped += searching || span_is_zero(b, at, end) ? 0 : end - at;
         }
         if (n % GIVE_BACK_EVERY == 0 || (stretch && end - at == STRETCH)) {
             gpu_give_back(b);
