@@ -33,7 +33,7 @@ static uint64_t bank_bytes(struct host_look *l, const char *node)
 }
 
 /* The GPU a KFD node belongs to: domain, and bus, device, function out of location_id. */
-static struct host_gpu *gpu_of(struct host *h, struct str text)
+static struct host_gpu *amd_gpu(struct host *h, struct str text)
 {
     uint64_t location, domain = 0;
     if (!host_parse_property(text, "location_id", &location)) {
@@ -79,7 +79,7 @@ static void read_node(struct host_look *l, const char *node)
     (void)host_parse_property(text, "simd_per_cu", &per_cu);
     (void)host_parse_property(text, "gfx_target_version", &version);
     (void)host_parse_property(text, "cpu_cores_count", &cpus);
-    struct host_gpu *g = simds || version ? gpu_of(l->host, text) : NULL;
+    struct host_gpu *g = simds || version ? amd_gpu(l->host, text) : NULL;
     if (!g) {
         return;
     }
@@ -116,7 +116,7 @@ static void read_topology(struct host_look *l)
     }
 }
 
-static struct host_fact read_bytes(struct host_look *l, const char *path)
+static struct host_fact amd_read_bytes(struct host_look *l, const char *path)
 {
     struct str text;
     uint64_t bytes;
@@ -157,8 +157,8 @@ static void read_sysfs(struct host_look *l, struct host_gpu *g)
 {
     const char *dir = arena_printf(l->arena, "/sys/bus/pci/devices/%s", g->bdf);
     struct str text;
-    g->vram = read_bytes(l, path_join(l->arena, dir, "mem_info_vram_total"));
-    g->gtt = read_bytes(l, path_join(l->arena, dir, "mem_info_gtt_total"));
+    g->vram = amd_read_bytes(l, path_join(l->arena, dir, "mem_info_vram_total"));
+    g->gtt = amd_read_bytes(l, path_join(l->arena, dir, "mem_info_gtt_total"));
     uint64_t banks = g->memory.state == HOST_YES ? g->memory.number : 0;
     // With partitions the banks of KFD share what this file counts once.
     if (g->vram.state == HOST_YES && g->vram.number && !(g->integrated && banks > g->vram.number)) {

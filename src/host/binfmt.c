@@ -25,20 +25,20 @@ uint16_t host_machine(struct root *r, struct arena *a)
 
 /* ------------------------------------------------------------------ binfmt_misc */
 
-static int hex_digit(char c)
+static int binfmt_hex_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* Bytes as the kernel writes them, "7f454c46"; the number of them, 0 if they are none. */
-static size_t read_bytes(struct str text, unsigned char *to, size_t max)
+static size_t binfmt_read_bytes(struct str text, unsigned char *to, size_t max)
 {
     size_t n = text.n / 2;
     if (text.n % 2 || n > max) {
         return 0;
     }
     for (size_t i = 0; i < n; i++) {
-        int high = hex_digit(text.s[2 * i]), low = hex_digit(text.s[2 * i + 1]);
+        int high = binfmt_hex_digit(text.s[2 * i]), low = binfmt_hex_digit(text.s[2 * i + 1]);
         if (high < 0 || low < 0) {
             return 0;
         }
@@ -49,7 +49,7 @@ static size_t read_bytes(struct str text, unsigned char *to, size_t max)
 
 /* The lines of one registration: "enabled", "interpreter PATH", "flags: OCF", "offset 0",
  * "magic HEX", "mask HEX". Those that go by an extension have no magic. */
-static bool parse(struct arena *a, struct str text, struct host_binfmt *ret)
+static bool binfmt_parse(struct arena *a, struct str text, struct host_binfmt *ret)
 {
     struct host_binfmt b = {0};
     struct str line;
@@ -67,8 +67,8 @@ static bool parse(struct arena *a, struct str text, struct host_binfmt *ret)
         } else if (str_is(key, "offset") && str_u64(line, &number) && number < 4096) {
             b.offset = (size_t)number;
         } else if (str_is(key, "magic")) {
-            b.n = read_bytes(line, b.magic, sizeof b.magic);
-        } else if (str_is(key, "mask") && read_bytes(line, b.mask, sizeof b.mask) == 0) {
+            b.n = binfmt_read_bytes(line, b.magic, sizeof b.magic);
+        } else if (str_is(key, "mask") && binfmt_read_bytes(line, b.mask, sizeof b.mask) == 0) {
             return false;
         }
     }
@@ -115,7 +115,7 @@ void host_collect_binfmts(struct host_look *l)
     for (size_t i = 0; rc == 0 && i < names.n; i++) {
         struct host_binfmt one;
         if (host_read(l, path_join(l->arena, folder, names.names[i]), &text) == 0 &&
-            parse(l->arena, text, &one)) {
+            binfmt_parse(l->arena, text, &one)) {
             one.name = names.names[i];
             VEC_PUSH(l->arena, &b->items, one);
         }
@@ -124,7 +124,7 @@ void host_collect_binfmts(struct host_look *l)
 
 /* ------------------------------------------------------------------ executing */
 
-static bool fits(const struct host_binfmt *b, struct str head)
+static bool binfmt_fits(const struct host_binfmt *b, struct str head)
 {
     bool fits = head.n >= b->offset + b->n;
     for (size_t i = 0; fits && i < b->n; i++) {
@@ -141,7 +141,7 @@ static bool is_native(uint16_t host, uint16_t program)
 }
 
 /* 0: it is no ELF file. */
-static uint16_t machine_of(struct str head, bool *ret_little)
+static uint16_t head_machine(struct str head, bool *ret_little)
 {
     enum { AT = EI_NIDENT + 2 };
     if (head.n < AT + 2 || !str_starts(head, ELFMAG)) {
@@ -156,9 +156,9 @@ enum host_exec host_executes(const struct host *h, struct str head, uint16_t *re
                              const struct host_binfmt **ret)
 {
     bool little = true;
-    *ret_machine = machine_of(head, &little);
+    *ret_machine = head_machine(head, &little);
     for (size_t i = 0; i < h->binfmts.items.n; i++) { // asked before the kernel's own formats
-        if (fits(&h->binfmts.items.items[i], head)) {
+        if (binfmt_fits(&h->binfmts.items.items[i], head)) {
             *ret = &h->binfmts.items.items[i];
             return HOST_EXEC_INTERPRETED;
         }

@@ -34,7 +34,7 @@ static uint32_t le32(const char *p)
 }
 
 /* The JSON text of the note; s NULL when the section is no such note. */
-static struct str description(struct str section)
+static struct str section_description(struct str section)
 {
     if (section.n <= NOTE_HEADER + sizeof owner || section.n > NOTE_MAX) {
         return (struct str){0};
@@ -57,7 +57,7 @@ static struct str description(struct str section)
 
 void host_compat_parse(struct arena *a, struct str section, struct host_compat *ret)
 {
-    struct str text = description(section);
+    struct str text = section_description(section);
     json_error_t error;
     json_t *doc = text.s ? json_loadb(text.s, text.n, 0, &error) : NULL;
     const char *cuda = json_string_value(json_object_get(doc, "CUDA version"));
@@ -126,7 +126,7 @@ const char *host_consumer_gpu(const struct host *h)
     return NULL;
 }
 
-static bool lists(const struct host_compat *c, uint64_t branch)
+static bool compat_lists(const struct host_compat *c, uint64_t branch)
 {
     for (size_t i = 0; i < c->branches.n; i++) {
         if (c->branches.items[i] == branch) {
@@ -171,7 +171,7 @@ enum host_state host_compat_fits(const struct host *h, struct arena *a, const ch
     }
     uint64_t branch = 0;
     struct str rest = str_of(driver);
-    if (c->branches.n && str_u64(str_cut(&rest, '.'), &branch) && !lists(c, branch)) {
+    if (c->branches.n && str_u64(str_cut(&rest, '.'), &branch) && !compat_lists(c, branch)) {
         *ret_why = arena_printf(a, "it is made for the drivers %s, and this one is %s (error 803)",
                                 branches_text(a, c), driver);
         return HOST_NO;

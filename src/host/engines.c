@@ -29,7 +29,7 @@ static const char *const program_folders[] = {
     "/run/current-system/sw/bin",
 };
 
-static bool is_there(struct host_look *l, const char *path)
+static bool engine_is_there(struct host_look *l, const char *path)
 {
     struct stat st;
     return root_stat(l->root, path, &st) == 0;
@@ -40,7 +40,7 @@ static const char *program_of(struct host_look *l, const char *name)
 {
     for (size_t i = 0; i < sizeof program_folders / sizeof *program_folders; i++) {
         const char *path = path_join(l->arena, program_folders[i], name);
-        if (is_there(l, path)) {
+        if (engine_is_there(l, path)) {
             return path;
         }
     }
@@ -116,7 +116,7 @@ static void take_daemon_json(struct host_look *l, struct host_engine *e, const j
     }
 }
 
-static json_t *load(struct str text)
+static json_t *engine_json(struct str text)
 {
     json_error_t error;
     return json_loadb(text.s, text.n, 0, &error);
@@ -141,7 +141,7 @@ static void read_daemon_json(struct host_look *l, struct host_engine *e)
         e->settings = host_unknown(e->file, "it is in an encoding that is not read here");
         return; // dockerd knows more of them
     }
-    json_t *doc = load(text);
+    json_t *doc = engine_json(text);
     if (json_is_object(doc)) {
         take_daemon_json(l, e, doc);
     } else {
@@ -203,7 +203,7 @@ static void find_rootless(struct host_look *l)
     for (size_t i = 0; i < users.n; i++) {
         const char *socket = arena_printf(l->arena, "/run/user/%s/docker.sock", users.names[i]);
         uint64_t uid;
-        if (!is_there(l, socket)) {
+        if (!engine_is_there(l, socket)) {
             continue;
         }
         bool own = str_u64(str_of(users.names[i]), &uid) && home &&
@@ -224,14 +224,14 @@ static void find_desktop(struct host_look *l)
     struct str text;
     x->desktop_of_windows = host_presence(l, "/mnt/wsl/docker-desktop", "/mnt");
     x->desktop_chosen = host_unknown(NULL, "whose choice counts is not known");
-    if (!is_there(l, "/opt/docker-desktop")) {
+    if (!engine_is_there(l, "/opt/docker-desktop")) {
         x->desktop_chosen = host_no("/opt/docker-desktop", "it is not installed");
         return;
     }
     (void)add_engine(l, "docker", "desktop", "/opt/docker-desktop", NULL);
     const char *path = home ? path_join(l->arena, home, ".docker/config.json") : NULL;
     if (path && host_read(l, path, &text) == 0) {
-        json_t *doc = load(text);
+        json_t *doc = engine_json(text);
         const char *context = json_string_value(json_object_get(doc, "currentContext"));
         x->desktop_chosen = context && strcmp(context, "desktop-linux") == 0
                                 ? host_yes(path, NULL)
@@ -250,7 +250,7 @@ static void find_docker(struct host_look *l)
         e->elsewhere = has_options(l);
         read_daemon_json(l, e);
     }
-    if (is_there(l, "/snap/docker/current")) {
+    if (engine_is_there(l, "/snap/docker/current")) {
         read_daemon_json(l, add_engine(l, "docker", "snap", "/snap/docker/current",
                                        "/var/snap/docker/current/config/daemon.json"));
     }
@@ -304,8 +304,9 @@ static bool take_settings(struct host_look *l, struct host_engine *e, const char
     struct str text;
     int rc = host_read(l, path, &text);
     if (rc < 0) {
-        e->settings = is_there(l, path) || rc != -ENOENT ? host_unknown(path, host_why(l, rc))
-                                                         : host_no(path, "it is not there");
+        e->settings = engine_is_there(l, path) || rc != -ENOENT
+                          ? host_unknown(path, host_why(l, rc))
+                          : host_no(path, "it is not there");
         return false;
     }
     struct host_toml t = {.rest = text};
@@ -317,8 +318,8 @@ static bool take_settings(struct host_look *l, struct host_engine *e, const char
 }
 
 /* What may stand in further files: where `nvidia-ctk runtime configure` writes, and CRI-O's own. */
-static void take_folder(struct host_look *l, struct host_engine *e, const char *folder,
-                        const char *pattern)
+static void engine_take_folder(struct host_look *l, struct host_engine *e, const char *folder,
+                               const char *pattern)
 {
     struct host_fact own = e->settings;
     struct root_dir files = host_entries(l, folder, pattern);
@@ -337,7 +338,7 @@ static void find_containerd(struct host_look *l)
         struct host_engine *e =
             add_engine(l, "containerd", "package", program, "/etc/containerd/config.toml");
         if (take_settings(l, e, e->file) && e->elsewhere) {
-            take_folder(l, e, "/etc/containerd/conf.d", "*.toml");
+            engine_take_folder(l, e, "/etc/containerd/conf.d", "*.toml");
         }
         judge_programs(l, e);
     }
@@ -357,7 +358,7 @@ static void find_crio(struct host_look *l)
     }
     struct host_engine *e = add_engine(l, "crio", "package", program, "/etc/crio/crio.conf");
     (void)take_settings(l, e, e->file); // said in it
-    take_folder(l, e, "/etc/crio/crio.conf.d", "*");
+    engine_take_folder(l, e, "/etc/crio/crio.conf.d", "*");
     judge_programs(l, e);
 }
 
@@ -399,7 +400,7 @@ static struct host_fact driver_below(struct host_look *l, const char *top)
                                           "/usr/lib64/nvidia"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         const char *path = arena_printf(l->arena, "%s%s/libnvidia-ml.so.1", top, folders[i]);
-        if (is_there(l, path)) {
+        if (engine_is_there(l, path)) {
             return host_yes(path, NULL);
         }
     }
@@ -419,7 +420,7 @@ static struct host_fact ldconfig_fact(struct host_look *l, const char *written)
     struct str name = str_of(written + 1);
     if (fact.state == HOST_NO && str_ends(name, ".real")) {
         const char *other = str_dup(l->arena, (struct str){name.s, name.n - 5});
-        fact.value = is_there(l, other) ? other : NULL;
+        fact.value = engine_is_there(l, other) ? other : NULL;
     }
     return fact;
 }
@@ -527,7 +528,7 @@ void host_collect_engines(struct host_look *l)
     find_crio(l);
     x->kubelet = host_no(kubelets[0], "it is not there");
     for (size_t i = 0; i < sizeof kubelets / sizeof *kubelets; i++) {
-        x->kubelet = is_there(l, kubelets[i]) ? host_yes(kubelets[i], NULL) : x->kubelet;
+        x->kubelet = engine_is_there(l, kubelets[i]) ? host_yes(kubelets[i], NULL) : x->kubelet;
     }
     x->crun = program_of(l, "crun") ? package_version(l, "crun") : NULL;
     read_toolkit(l);

@@ -12,8 +12,8 @@ struct judge {
     struct arena *arena;
 };
 
-static struct host_problem *add(struct judge *j, const char *id, enum host_state state,
-                                const char *culprit, const char *text, const char *step)
+static struct host_problem *engines_problem(struct judge *j, const char *id, enum host_state state,
+                                            const char *culprit, const char *text, const char *step)
 {
     VEC_PUSH(j->arena, &j->h->problems,
              (struct host_problem){
@@ -21,7 +21,7 @@ static struct host_problem *add(struct judge *j, const char *id, enum host_state
     return &j->h->problems.items[j->h->problems.n - 1];
 }
 
-static bool serves(const struct host *h, enum host_vendor vendor)
+static bool host_serves(const struct host *h, enum host_vendor vendor)
 {
     for (size_t i = 0; i < h->gpus.n; i++) {
         const struct host_gpu *g = &h->gpus.items[i];
@@ -32,7 +32,7 @@ static bool serves(const struct host *h, enum host_vendor vendor)
     return false;
 }
 
-static bool is_kind(const struct host_engine *e, const char *name, const char *kind)
+static bool engine_is_kind(const struct host_engine *e, const char *name, const char *kind)
 {
     return strcmp(e->name, name) == 0 && strcmp(e->kind, kind) == 0;
 }
@@ -40,7 +40,7 @@ static bool is_kind(const struct host_engine *e, const char *name, const char *k
 static const struct host_engine *engine(const struct host *h, const char *name, const char *kind)
 {
     for (size_t i = 0; i < h->engines.list.n; i++) {
-        if (is_kind(&h->engines.list.items[i], name, kind)) {
+        if (engine_is_kind(&h->engines.list.items[i], name, kind)) {
             return &h->engines.list.items[i];
         }
     }
@@ -71,7 +71,8 @@ static bool settings_broken(struct judge *j, const struct host_engine *e)
         !strstr(e->settings.why, "JSON")) {
         return false;
     }
-    add(j, "engine-settings-broken", HOST_NO, e->file,
+    engines_problem(
+        j, "engine-settings-broken", HOST_NO, e->file,
         arena_printf(j->arena, "%s cannot be read by docker, which does not start with it: %s",
                      e->file, e->settings.why),
         arena_printf(j->arena,
@@ -89,7 +90,8 @@ static void runtimes_of(struct judge *j, const struct host_engine *e)
         const struct host_runtime *r = &e->runtimes.items[i];
         defined |= fallback && strcmp(r->name, fallback) == 0;
         if (r->present.state == HOST_NO) {
-            add(j, "runtime-gone", HOST_NO, r->name,
+            engines_problem(
+                j, "runtime-gone", HOST_NO, r->name,
                 arena_printf(j->arena, "%s registers the runtime %s as %s, which does not exist",
                              e->file, r->name, r->path),
                 "install the NVIDIA Container Toolkit, or remove the runtime from the settings")
@@ -98,7 +100,7 @@ static void runtimes_of(struct judge *j, const struct host_engine *e)
     }
     if (fallback && starts_with(fallback, "nvidia") && !defined && !e->elsewhere &&
         e->settings.state == HOST_YES) {
-        struct host_problem *p = add(
+        struct host_problem *p = engines_problem(
             j, "runtime-undefined", HOST_NO, fallback,
             arena_printf(j->arena, "%s makes the runtime %s the default and does not register it",
                          e->file, fallback),
@@ -136,7 +138,8 @@ static void toolkit_missing(struct judge *j)
     }
     if (who && x->toolkit.program.state == HOST_NO && x->specification.state == HOST_NO &&
         x->desktop_of_windows.state != HOST_YES) {
-        add(j, "toolkit-missing", HOST_UNKNOWN, "nvidia-container-toolkit",
+        engines_problem(
+            j, "toolkit-missing", HOST_UNKNOWN, "nvidia-container-toolkit",
             arena_printf(j->arena,
                          "%s is installed here and the NVIDIA Container Toolkit is not: containers "
                          "get no NVIDIA GPU",
@@ -159,7 +162,8 @@ static void settings_unread(struct judge *j)
     if (!x->foreign_runtimes.n || !e || e->runtimes.n || e->settings.state == HOST_UNKNOWN) {
         return;
     }
-    add(j, "engine-settings-unread", HOST_NO, "/etc/docker/daemon.json",
+    engines_problem(
+        j, "engine-settings-unread", HOST_NO, "/etc/docker/daemon.json",
         arena_printf(j->arena,
                      "/etc/docker/daemon.json registers the runtime %s, and the docker that is "
                      "here (%s) reads %s, which does not",
@@ -179,7 +183,8 @@ static void desktop(struct judge *j)
     if (!e || (!alone && !chosen)) {
         return;
     }
-    add(j, "engine-in-machine", HOST_NO, "docker-desktop",
+    engines_problem(
+        j, "engine-in-machine", HOST_NO, "docker-desktop",
         chosen ? "Docker Desktop is the context in use, and runs its containers in a virtual "
                  "machine that has no GPU of this host"
                : "Docker Desktop is the only docker here, and runs its containers in a virtual "
@@ -211,7 +216,8 @@ static void cgroups(struct judge *j)
         off != rootful || old == HOST_NO || (t->mode && strcmp(t->mode, "cdi") == 0)) {
         return;
     }
-    add(j, "toolkit-cgroups", old == HOST_YES ? HOST_NO : HOST_UNKNOWN, t->settings.where,
+    engines_problem(
+        j, "toolkit-cgroups", old == HOST_YES ? HOST_NO : HOST_UNKNOWN, t->settings.where,
         off ? arena_printf(j->arena,
                            "%s has no-cgroups = true, which is for rootless engines: docker's "
                            "containers have the nodes but may not use them",
@@ -240,18 +246,19 @@ static void ldconfig(struct judge *j)
     if (nearly && (!t->version || host_version_cmp(t->version, "1.14") >= 0)) {
         return;
     }
-    add(j, "toolkit-ldconfig", HOST_NO, t->settings.where,
-        arena_printf(j->arena, "%s names %s as the host's ldconfig, which does not exist",
-                     t->settings.where, t->ldconfig + 1),
-        arena_printf(j->arena, "name the one that exists: %s",
-                     nearly ? f->value : "/sbin/ldconfig"))
+    engines_problem(j, "toolkit-ldconfig", HOST_NO, t->settings.where,
+                    arena_printf(j->arena,
+                                 "%s names %s as the host's ldconfig, which does not exist",
+                                 t->settings.where, t->ldconfig + 1),
+                    arena_printf(j->arena, "name the one that exists: %s",
+                                 nearly ? f->value : "/sbin/ldconfig"))
         ->command = arena_printf(j->arena,
                                  "sudo nvidia-ctk config --set "
                                  "nvidia-container-cli.ldconfig=@%s --in-place",
                                  nearly ? f->value : "/sbin/ldconfig");
 }
 
-static bool has_library(const struct host *h, const char *name)
+static bool host_has_library(const struct host *h, const char *name)
 {
     for (size_t i = 0; i < h->nvidia.libraries.n; i++) {
         if (strcmp(h->nvidia.libraries.items[i].name, name) == 0) {
@@ -268,17 +275,19 @@ static void driver_root(struct judge *j)
         return;
     }
     if (t->root && t->root_driver.state == HOST_NO) {
-        add(j, "toolkit-root", HOST_NO, t->settings.where,
+        engines_problem(
+            j, "toolkit-root", HOST_NO, t->settings.where,
             arena_printf(
                 j->arena,
                 "%s makes the toolkit search for the driver below %s, which does not exist",
                 t->settings.where, t->root),
             "remove the line if the driver is the host's own")
             ->command = "sudo nvidia-ctk config --set nvidia-container-cli.root=/ --in-place";
-    } else if ((!t->root || strcmp(t->root, "/") == 0) && has_library(j->h, "libcuda.so.1") &&
-               !has_library(j->h, "libnvidia-ml.so.1") && j->h->wsl.is_wsl.state != HOST_YES &&
+    } else if ((!t->root || strcmp(t->root, "/") == 0) && host_has_library(j->h, "libcuda.so.1") &&
+               !host_has_library(j->h, "libnvidia-ml.so.1") && j->h->wsl.is_wsl.state != HOST_YES &&
                j->h->tegra.is_tegra.state != HOST_YES) {
-        add(j, "toolkit-without-nvml", HOST_NO, "libnvidia-ml.so.1",
+        engines_problem(
+            j, "toolkit-without-nvml", HOST_NO, "libnvidia-ml.so.1",
             "the driver's libnvidia-ml.so.1 is not installed, without which the NVIDIA Container "
             "Toolkit starts nothing",
             arena_printf(j->arena,
@@ -303,7 +312,8 @@ static void links(struct judge *j)
         j->h->wsl.is_wsl.state == HOST_YES || j->h->tegra.is_tegra.state == HOST_YES) {
         return;
     }
-    add(j, "device-links-missing", HOST_UNKNOWN, "/dev/char",
+    engines_problem(
+        j, "device-links-missing", HOST_UNKNOWN, "/dev/char",
         "/dev/char has no links to the driver's nodes: a systemd daemon-reload may take the GPU "
         "away from running docker containers",
         "create the links (again after each boot), and name the nodes with --device; or use CDI")
@@ -317,7 +327,7 @@ void host_judge_engines(struct host *h, struct arena *a)
     static void (*const questions[])(struct judge *) = {
         settings_unread, desktop, cgroups, ldconfig, driver_root, links, toolkit_missing};
     struct judge j = {h, a};
-    bool nvidia = serves(h, HOST_NVIDIA);
+    bool nvidia = host_serves(h, HOST_NVIDIA);
     for (size_t i = 0; nvidia && i < h->engines.list.n; i++) {
         const struct host_engine *e = &h->engines.list.items[i];
         if (!settings_broken(&j, e)) {
@@ -327,7 +337,7 @@ void host_judge_engines(struct host *h, struct arena *a)
     for (size_t i = 0; nvidia && i < sizeof questions / sizeof *questions; i++) {
         questions[i](&j);
     }
-    if (!nvidia && serves(h, HOST_AMD)) {
+    if (!nvidia && host_serves(h, HOST_AMD)) {
         desktop(&j);
     }
 }

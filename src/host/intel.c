@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static void read_gpu(struct host_look *l, struct host_gpu *g)
+static void intel_read_gpu(struct host_look *l, struct host_gpu *g)
 {
     const char *drm = arena_printf(l->arena, "/sys/bus/pci/devices/%s/drm", g->bdf);
     struct root_dir nodes = host_entries(l, drm, "renderD*");
@@ -27,7 +27,7 @@ void host_collect_intel(struct host_look *l)
     h->intel.xe = host_presence(l, "/sys/module/xe", "/sys/module");
     for (size_t i = 0; i < h->gpus.n; i++) {
         if (h->gpus.items[i].vendor == HOST_INTEL) {
-            read_gpu(l, &h->gpus.items[i]);
+            intel_read_gpu(l, &h->gpus.items[i]);
         }
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -14,8 +14,8 @@ struct judge {
     struct host_gpu *g;
 };
 
-static struct host_problem *add(struct judge *j, const char *id, enum host_state state,
-                                const char *text, const char *step)
+static struct host_problem *host_problem_add(struct judge *j, const char *id, enum host_state state,
+                                             const char *text, const char *step)
 {
     return host_add_problem(j->arena, j->g, id, state, text, step);
 }
@@ -25,12 +25,12 @@ static bool bound_to(const struct host_gpu *g, const char *driver)
     return g->driver.state == HOST_YES && g->driver.value && strcmp(g->driver.value, driver) == 0;
 }
 
-static bool in_container(const struct judge *j)
+static bool judge_in_container(const struct judge *j)
 {
     return j->h->container.inside.state == HOST_YES;
 }
 
-static bool on(const struct host *h, const char *os)
+static bool judge_on(const struct host *h, const char *os)
 {
     return h->os.state == HOST_YES && strcmp(h->os.value, os) == 0;
 }
@@ -40,7 +40,8 @@ static bool on(const struct host *h, const char *os)
 static void ask_passed_through(struct judge *j)
 {
     if (bound_to(j->g, "vfio-pci") || bound_to(j->g, "pci-stub")) {
-        add(j, "reserved-for-vm", HOST_NO,
+        host_problem_add(
+            j, "reserved-for-vm", HOST_NO,
             arena_printf(j->arena, "it is set aside for a virtual machine (bound to %s)",
                          j->g->driver.value),
             "if no virtual machine should have it: take its id out of the vfio-pci options (kernel "
@@ -52,11 +53,11 @@ static void ask_passed_through(struct judge *j)
 static bool by_label(struct judge *j, const struct host_node *n)
 {
     const struct host_fact *label = &j->h->container.label;
-    if (!in_container(j) || label->state != HOST_YES || !strstr(label->value, ":container_t:") ||
-        (n->mode & 06) != 06) {
+    if (!judge_in_container(j) || label->state != HOST_YES ||
+        !strstr(label->value, ":container_t:") || (n->mode & 06) != 06) {
         return false;
     }
-    struct host_problem *p = add(
+    struct host_problem *p = host_problem_add(
         j, "permission", HOST_NO,
         arena_printf(j->arena,
                      "%s may not be used, though its mode %04o lets everybody: SELinux keeps "
@@ -75,18 +76,18 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
         return false;
     }
     if (n->usable.state == HOST_UNKNOWN) {
-        add(j, "permission-unknown", HOST_UNKNOWN,
-            arena_printf(j->arena, "gpumend cannot tell whether %s may be used: %s", n->path,
-                         n->usable.why),
-            NULL);
+        host_problem_add(j, "permission-unknown", HOST_UNKNOWN,
+                         arena_printf(j->arena, "gpumend cannot tell whether %s may be used: %s",
+                                      n->path, n->usable.why),
+                         NULL);
         return true;
     }
     if (strcmp(n->usable.value, "EPERM") == 0) {
-        struct host_problem *p = add(
+        struct host_problem *p = host_problem_add(
             j, "device-cgroup", HOST_NO,
             arena_printf(j->arena, "%s exists, but the device cgroup denies access (EPERM)",
                          n->path),
-            in_container(j)
+            judge_in_container(j)
                 ? "restart the container; to prevent it: "
                   "nvidia-ctk system create-dev-char-symlinks --create-all on the host, or CDI, or "
                   "name the nodes with --device"
@@ -99,7 +100,7 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
     }
     const char *group = n->group ? n->group : arena_printf(j->arena, "%u", (unsigned)n->gid);
     bool group_has = (n->mode & 060) == 060 && n->gid != 0;
-    struct host_problem *p = add(
+    struct host_problem *p = host_problem_add(
         j, "permission", HOST_NO,
         arena_printf(j->arena, "this user does not have permission to use %s (mode %04o, group %s)",
                      n->path, (unsigned)n->mode, group),
@@ -107,14 +108,14 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
                                   "grant the users' group access: a udev rule for %s with GROUP "
                                   "and MODE=\"0660\"",
                                   n->path)
-        : in_container(j)
+        : judge_in_container(j)
             ? arena_printf(j->arena, "start the container with --group-add %u%s", (unsigned)n->gid,
                            j->h->container.rootless.state == HOST_YES
                                ? " (rootless podman: --group-add keep-groups)"
                                : "")
             : arena_printf(j->arena, "sudo usermod -aG %s $USER, then log in again", group));
     p->culprit = n->path;
-    p->command = group_has && !in_container(j) && n->group
+    p->command = group_has && !judge_in_container(j) && n->group
                      ? arena_printf(j->arena, "sudo usermod -aG %s \"$USER\"", group)
                      : NULL;
     return true;
@@ -150,15 +151,18 @@ static void nvidia_driver(struct judge *j)
 {
     const struct host_fact *driver = &j->g->driver;
     if (driver->state == HOST_UNKNOWN) {
-        add(j, "driver-unknown", HOST_UNKNOWN,
+        host_problem_add(
+            j, "driver-unknown", HOST_UNKNOWN,
             arena_printf(j->arena, "which driver is bound cannot be told: %s", driver->why), NULL);
     } else if (bound_to(j->g, "nouveau")) {
-        add(j, "nouveau", HOST_NO, "the nouveau driver is bound, which cannot run CUDA",
-            "install NVIDIA's driver (it switches nouveau off), then reboot")
+        host_problem_add(j, "nouveau", HOST_NO,
+                         "the nouveau driver is bound, which cannot run CUDA",
+                         "install NVIDIA's driver (it switches nouveau off), then reboot")
             ->command = host_install_nvidia(j->h);
     } else if (driver->state == HOST_YES && !bound_to(j->g, "nvidia") &&
                !bound_to(j->g, "vfio-pci") && !bound_to(j->g, "pci-stub")) {
-        add(j, "other-driver", HOST_NO,
+        host_problem_add(
+            j, "other-driver", HOST_NO,
             arena_printf(j->arena, "the driver bound to it is %s, not nvidia", driver->value),
             "install NVIDIA's driver, then reboot")
             ->command = host_install_nvidia(j->h);
@@ -172,32 +176,35 @@ static void nvidia_not_loaded(struct judge *j)
         return;
     }
     if (n->module.state == HOST_YES) {
-        add(j, "not-bound", HOST_NO,
+        host_problem_add(
+            j, "not-bound", HOST_NO,
             arena_printf(j->arena, "the NVIDIA driver%s%s is loaded but does not support this GPU",
                          n->module.value ? " " : "", n->module.value ? n->module.value : ""),
             "read why with: sudo dmesg | grep NVRM (the GPU may be too old or too new for this "
             "driver)")
             ->command = "sudo dmesg | grep NVRM";
     } else if (n->module_on_disk.state == HOST_YES) {
-        add(j, "not-loaded", HOST_NO, "the NVIDIA driver is installed but not loaded",
+        host_problem_add(
+            j, "not-loaded", HOST_NO, "the NVIDIA driver is installed but not loaded",
             "sudo modprobe nvidia; if that fails, sudo dmesg says why (Secure Boot requires a "
             "signed module)")
             ->command = "sudo modprobe nvidia";
     } else if (n->module_on_disk.state == HOST_NO && library(n, "libcuda.so.1")) {
-        add(j, "no-module", HOST_NO,
+        host_problem_add(
+            j, "no-module", HOST_NO,
             arena_printf(j->arena,
                          "the driver's libraries are installed, but no kernel module was built "
                          "for the running kernel %s",
                          j->h->kernel.value),
             "install the headers of this kernel and rebuild the module (sudo dkms autoinstall), or "
             "boot the kernel it was built for")
-            ->command = on(j->h, "debian") || on(j->h, "ubuntu")
+            ->command = judge_on(j->h, "debian") || judge_on(j->h, "ubuntu")
                             ? "sudo apt-get install linux-headers-$(uname -r) && sudo dkms "
                               "autoinstall"
                             : "sudo dkms autoinstall";
     } else {
-        add(j, "no-driver", HOST_NO, "no driver is loaded for it",
-            "install NVIDIA's driver from the distribution, then reboot")
+        host_problem_add(j, "no-driver", HOST_NO, "no driver is loaded for it",
+                         "install NVIDIA's driver from the distribution, then reboot")
             ->command = host_install_nvidia(j->h);
     }
 }
@@ -215,29 +222,32 @@ static void nvidia_nodes(struct judge *j)
         return;
     }
     if (!seen) {
-        add(j, "nodes-unknown", HOST_UNKNOWN, "the device nodes cannot be seen", NULL);
+        host_problem_add(j, "nodes-unknown", HOST_UNKNOWN, "the device nodes cannot be seen", NULL);
         return;
     }
     bool control = n->nodes.items[0].present.state == HOST_YES;
     bool uvm = n->nodes.items[1].present.state == HOST_YES;
-    if (in_container(j) && (!control || (j->g->nodes.n && !any_node(j)))) {
-        add(j, "not-injected", HOST_NO, "this container was not given it (no device nodes)",
+    if (judge_in_container(j) && (!control || (j->g->nodes.n && !any_node(j)))) {
+        host_problem_add(
+            j, "not-injected", HOST_NO, "this container was not given it (no device nodes)",
             "docker run --gpus all (NVIDIA Container Toolkit on the host), or podman run --device "
             "nvidia.com/gpu=all; a pod requests nvidia.com/gpu");
-    } else if (in_container(j) && !uvm) {
-        add(j, "uvm-not-injected", HOST_NO, "/dev/nvidia-uvm was not given to this container",
+    } else if (judge_in_container(j) && !uvm) {
+        host_problem_add(
+            j, "uvm-not-injected", HOST_NO, "/dev/nvidia-uvm was not given to this container",
             "add --device /dev/nvidia-uvm, or let the container toolkit do it (--gpus all)");
     } else if (!control && n->modprobe.state == HOST_YES) {
-        add(j, "nodes-on-demand", HOST_YES,
-            "its device nodes are created when the first program needs them", NULL);
+        host_problem_add(j, "nodes-on-demand", HOST_YES,
+                         "its device nodes are created when the first program needs them", NULL);
     } else if (!control) {
-        add(j, "nodes-missing", HOST_NO,
+        host_problem_add(
+            j, "nodes-missing", HOST_NO,
             "/dev/nvidiactl does not exist, nor does nvidia-modprobe, which would create it",
             "install nvidia-modprobe, or run nvidia-smi once as root")
             ->command = "sudo nvidia-smi";
     } else if (j->g->nodes.n == 0) {
-        add(j, "node-unmatched", HOST_UNKNOWN,
-            "gpumend cannot tell which of the device nodes is its own", NULL);
+        host_problem_add(j, "node-unmatched", HOST_UNKNOWN,
+                         "gpumend cannot tell which of the device nodes is its own", NULL);
     }
 }
 
@@ -245,17 +255,17 @@ static void nvidia_nodes(struct judge *j)
 static void ask_major(struct judge *j, const struct host_node *n, const struct host_fact *major)
 {
     if (n->present.state == HOST_YES && major->state == HOST_YES && n->major != major->number) {
-        struct host_problem *p = add(
+        struct host_problem *p = host_problem_add(
             j, "stale-node", HOST_NO,
             arena_printf(j->arena,
                          "%s is the node of another driver (major %u, the driver's is %u)", n->path,
                          (unsigned)n->major, (unsigned)major->number),
-            in_container(j)
+            judge_in_container(j)
                 ? "restart the container"
                 : arena_printf(j->arena, "sudo rm %s, then run nvidia-modprobe -u -c=0", n->path));
         p->culprit = n->path;
         p->command =
-            in_container(j)
+            judge_in_container(j)
                 ? NULL
                 : arena_printf(j->arena, "sudo rm %s && sudo nvidia-modprobe -u -c=0", n->path);
     }
@@ -296,14 +306,15 @@ static void nvidia_rights(struct judge *j)
 static void nvidia_uvm(struct judge *j)
 {
     const struct host_nvidia *n = &j->h->nvidia;
-    if (!bound_to(j->g, "nvidia") || n->uvm.state != HOST_NO || in_container(j)) {
+    if (!bound_to(j->g, "nvidia") || n->uvm.state != HOST_NO || judge_in_container(j)) {
         return;
     }
     bool on_demand = n->modprobe.state == HOST_YES;
-    add(j, "uvm-not-loaded", on_demand ? HOST_YES : HOST_NO,
-        on_demand ? "nvidia_uvm is not loaded yet; CUDA loads it through nvidia-modprobe"
-                  : "the module nvidia_uvm is not loaded (CUDA then fails with error 999)",
-        on_demand ? NULL : "sudo modprobe nvidia_uvm, or sudo nvidia-modprobe -u -c=0")
+    host_problem_add(j, "uvm-not-loaded", on_demand ? HOST_YES : HOST_NO,
+                     on_demand
+                         ? "nvidia_uvm is not loaded yet; CUDA loads it through nvidia-modprobe"
+                         : "the module nvidia_uvm is not loaded (CUDA then fails with error 999)",
+                     on_demand ? NULL : "sudo modprobe nvidia_uvm, or sudo nvidia-modprobe -u -c=0")
         ->command = on_demand ? NULL : "sudo modprobe nvidia_uvm";
 }
 
@@ -314,11 +325,12 @@ static void nvidia_libraries(struct judge *j)
         return;
     }
     if (!library(n, "libcuda.so.1")) {
-        bool inside = in_container(j);
+        bool inside = judge_in_container(j);
         if (inside && j->g->problems.n) {
             return; // without the devices, that the libraries are missing too says nothing new
         }
-        add(j, "no-libraries", HOST_NO,
+        host_problem_add(
+            j, "no-libraries", HOST_NO,
             inside ? "this container has the devices but not the driver's libraries (no "
                      "libcuda.so.1)"
                    : "the kernel module is loaded, but libcuda.so.1 is not in the usual places",
@@ -331,13 +343,15 @@ static void nvidia_libraries(struct judge *j)
     } else if (host_compat_is(library(n, "libcuda.so.1")->real, &n->libcuda_compat)) {
         return; // it is newer than the module by design: nvidia_compat() judges it
     } else if (n->versions_match.state == HOST_NO) {
-        add(j, "version-mismatch", HOST_NO,
+        host_problem_add(
+            j, "version-mismatch", HOST_NO,
             arena_printf(j->arena, "the driver's parts differ: %s", n->versions_match.why),
-            in_container(j) ? "restart the container, so that it gets the host's libraries"
-                            : "reboot, or unload the nvidia modules and load them again")
-            ->command = in_container(j) ? NULL : "sudo reboot";
+            judge_in_container(j) ? "restart the container, so that it gets the host's libraries"
+                                  : "reboot, or unload the nvidia modules and load them again")
+            ->command = judge_in_container(j) ? NULL : "sudo reboot";
     } else if (n->versions_match.state == HOST_UNKNOWN) {
-        add(j, "version-unknown", HOST_YES,
+        host_problem_add(
+            j, "version-unknown", HOST_YES,
             arena_printf(j->arena,
                          "whether libcuda fits the kernel module was not told by files: "
                          "%s",
@@ -354,12 +368,14 @@ static void nvidia_fabric(struct judge *j)
         return;
     }
     if (n->fabric_manager.state == HOST_UNKNOWN) {
-        add(j, "fabric-unknown", in_container(j) ? HOST_YES : HOST_UNKNOWN,
+        host_problem_add(
+            j, "fabric-unknown", judge_in_container(j) ? HOST_YES : HOST_UNKNOWN,
             "it uses NVSwitch, but gpumend cannot see whether the fabric manager is running", NULL);
         return;
     }
     bool installed = n->fabric_installed.state == HOST_YES;
-    add(j, "fabric-manager", HOST_NO,
+    host_problem_add(
+        j, "fabric-manager", HOST_NO,
         "it uses NVSwitch, but the fabric manager is not running (CUDA then fails with error 802)",
         installed ? "sudo systemctl enable --now nvidia-fabricmanager"
                   : arena_printf(j->arena,
@@ -378,7 +394,8 @@ static void nvidia_compat(struct judge *j)
         return;
     }
     if (host_compat_fits(j->h, j->arena, lib->version, &n->libcuda_compat, &why) == HOST_NO) {
-        add(j, "forward-compatibility-wrong", HOST_NO,
+        host_problem_add(
+            j, "forward-compatibility-wrong", HOST_NO,
             arena_printf(j->arena, "%s comes from a forward-compatibility package: %s", lib->real,
                          why),
             "remove its folder from the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d, then "
@@ -386,7 +403,8 @@ static void nvidia_compat(struct judge *j)
             ->culprit = lib->real;
         return;
     }
-    add(j, "forward-compatibility", HOST_YES,
+    host_problem_add(
+        j, "forward-compatibility", HOST_YES,
         arena_printf(j->arena, "libcuda comes from a forward-compatibility package: %s", lib->real),
         NULL);
 }
@@ -397,23 +415,28 @@ static void wsl_state(struct judge *j)
     const struct host_wsl *w = &j->h->wsl;
     const struct host_library *first = library(&j->h->nvidia, "libcuda.so.1");
     bool given = first && starts_with(first->real, "/usr/lib/wsl/"); // by the container toolkit
-    if (w->dxg.state == HOST_NO && in_container(j)) {
-        add(j, "not-injected", HOST_NO, "this container was not given it (no /dev/dxg)",
+    if (w->dxg.state == HOST_NO && judge_in_container(j)) {
+        host_problem_add(
+            j, "not-injected", HOST_NO, "this container was not given it (no /dev/dxg)",
             "docker run --gpus all, or --device /dev/dxg -v /usr/lib/wsl:/usr/lib/wsl -e "
             "LD_LIBRARY_PATH=/usr/lib/wsl/lib");
     } else if (w->dxg.state == HOST_NO) {
-        add(j, "no-dxg", HOST_NO, "/dev/dxg is missing, through which WSL accesses the GPU",
+        host_problem_add(
+            j, "no-dxg", HOST_NO, "/dev/dxg is missing, through which WSL accesses the GPU",
             "use WSL 2 with its own kernel: wsl --update, then wsl --shutdown (in Windows)");
     } else if (w->dxg.state == HOST_UNKNOWN) {
-        add(j, "nodes-unknown", HOST_UNKNOWN, "gpumend cannot tell whether /dev/dxg exists", NULL);
+        host_problem_add(j, "nodes-unknown", HOST_UNKNOWN,
+                         "gpumend cannot tell whether /dev/dxg exists", NULL);
     }
     if (w->driver.state == HOST_NO) {
-        add(j, "no-windows-driver", HOST_NO, "the Windows driver store contains no NVIDIA driver",
-            "install NVIDIA's driver in Windows");
+        host_problem_add(j, "no-windows-driver", HOST_NO,
+                         "the Windows driver store contains no NVIDIA driver",
+                         "install NVIDIA's driver in Windows");
     }
-    if (in_container(j) && w->dxg.state == HOST_YES &&
+    if (judge_in_container(j) && w->dxg.state == HOST_YES &&
         (!(w->libcuda.path || given) || w->dxcore.state == HOST_NO)) {
-        add(j, "not-mounted", HOST_NO,
+        host_problem_add(
+            j, "not-mounted", HOST_NO,
             w->dxcore.state == HOST_NO
                 ? "this container has /dev/dxg but not libdxcore.so, through which WSL's libcuda "
                   "accesses the GPU"
@@ -421,16 +444,18 @@ static void wsl_state(struct judge *j)
             "docker run --gpus all, or -v /usr/lib/wsl:/usr/lib/wsl -e "
             "LD_LIBRARY_PATH=/usr/lib/wsl/lib");
     } else if (!w->libcuda.path && !given) {
-        add(j, "no-libraries", HOST_NO, "libcuda.so.1 is missing from /usr/lib/wsl/lib",
+        host_problem_add(
+            j, "no-libraries", HOST_NO, "libcuda.so.1 is missing from /usr/lib/wsl/lib",
             "wsl --shutdown (in Windows), and start again; install NVIDIA's driver in Windows");
     }
     if (w->shadows.n && first) {
         bool wins = !starts_with(first->real, "/usr/lib/wsl/");
-        add(j, "wsl-shadowed", wins ? HOST_NO : HOST_YES,
-            arena_printf(j->arena, "a Linux driver's libcuda (%s) %s", w->shadows.items[0],
-                         wins ? "is found before WSL's own, and finds no GPU there"
-                              : "is installed beside WSL's own, which is found first"),
-            "remove the Linux driver packages: WSL uses the Windows driver")
+        host_problem_add(j, "wsl-shadowed", wins ? HOST_NO : HOST_YES,
+                         arena_printf(j->arena, "a Linux driver's libcuda (%s) %s",
+                                      w->shadows.items[0],
+                                      wins ? "is found before WSL's own, and finds no GPU there"
+                                           : "is installed beside WSL's own, which is found first"),
+                         "remove the Linux driver packages: WSL uses the Windows driver")
             ->culprit = w->shadows.items[0];
     }
     ask_all_rights(j);
@@ -441,19 +466,21 @@ static void tegra_state(struct judge *j)
 {
     const struct host_nvidia *n = &j->h->nvidia;
     if (j->g->driver.state == HOST_NO) {
-        add(j, "not-loaded", HOST_NO, "the module nvgpu is not loaded", "sudo modprobe nvgpu");
+        host_problem_add(j, "not-loaded", HOST_NO, "the module nvgpu is not loaded",
+                         "sudo modprobe nvgpu");
     }
     if (j->g->nodes.n == 0) {
-        bool inside = in_container(j);
-        add(j, inside ? "not-injected" : "nodes-missing", inside ? HOST_NO : HOST_UNKNOWN,
-            inside ? "this container was not given it (no device nodes)"
-                   : "none of its device nodes was found",
-            inside ? "docker run --runtime nvidia" : NULL);
+        bool inside = judge_in_container(j);
+        host_problem_add(j, inside ? "not-injected" : "nodes-missing",
+                         inside ? HOST_NO : HOST_UNKNOWN,
+                         inside ? "this container was not given it (no device nodes)"
+                                : "none of its device nodes was found",
+                         inside ? "docker run --runtime nvidia" : NULL);
     }
     if (!library(n, "libcuda.so.1")) {
-        add(j, "no-libraries", HOST_NO, "libcuda.so.1 is not in the usual places",
-            in_container(j) ? "docker run --runtime nvidia"
-                            : "install the package nvidia-l4t-cuda");
+        host_problem_add(j, "no-libraries", HOST_NO, "libcuda.so.1 is not in the usual places",
+                         judge_in_container(j) ? "docker run --runtime nvidia"
+                                               : "install the package nvidia-l4t-cuda");
     }
     ask_all_rights(j);
     ask_visible(j);
@@ -487,11 +514,13 @@ static void amd_driver(struct judge *j)
 {
     const struct host_amd *amd = &j->h->amd;
     if (j->g->driver.state == HOST_UNKNOWN) {
-        add(j, "driver-unknown", HOST_UNKNOWN,
+        host_problem_add(
+            j, "driver-unknown", HOST_UNKNOWN,
             arena_printf(j->arena, "which driver is bound cannot be told: %s", j->g->driver.why),
             NULL);
     } else if (j->g->driver.state == HOST_NO) {
-        add(j, "no-driver", HOST_NO,
+        host_problem_add(
+            j, "no-driver", HOST_NO,
             amd->module.state == HOST_YES
                 ? "the amdgpu driver is loaded but does not support this GPU"
                 : "no driver is loaded for it",
@@ -501,7 +530,8 @@ static void amd_driver(struct judge *j)
             ->command = "sudo modprobe amdgpu";
     } else if (!bound_to(j->g, "amdgpu") && !bound_to(j->g, "vfio-pci") &&
                !bound_to(j->g, "pci-stub")) {
-        add(j, "other-driver", HOST_NO,
+        host_problem_add(
+            j, "other-driver", HOST_NO,
             arena_printf(j->arena, "the driver bound to it is %s, not amdgpu", j->g->driver.value),
             NULL);
     }
@@ -514,14 +544,15 @@ static void amd_kfd(struct judge *j)
         return;
     }
     if (amd->kfd.state == HOST_NO) {
-        add(j, "no-kfd", HOST_NO, "the kernel has no compute driver for AMD (KFD)",
-            "use a kernel with CONFIG_HSA_AMD, as the distributions build it");
+        host_problem_add(j, "no-kfd", HOST_NO, "the kernel has no compute driver for AMD (KFD)",
+                         "use a kernel with CONFIG_HSA_AMD, as the distributions build it");
     } else if (amd->kfd.state == HOST_UNKNOWN) {
-        add(j, "kfd-unknown", HOST_UNKNOWN, "the topology of the compute driver cannot be seen",
-            NULL);
+        host_problem_add(j, "kfd-unknown", HOST_UNKNOWN,
+                         "the topology of the compute driver cannot be seen", NULL);
     } else if (j->g->partitions.state != HOST_YES) {
-        add(j, "not-in-kfd", HOST_NO, "the kernel's compute driver (KFD) does not offer it",
-            "sudo dmesg | grep kfd says why")
+        host_problem_add(j, "not-in-kfd", HOST_NO,
+                         "the kernel's compute driver (KFD) does not offer it",
+                         "sudo dmesg | grep kfd says why")
             ->command = "sudo dmesg | grep kfd";
     }
 }
@@ -537,16 +568,17 @@ static void amd_nodes(struct judge *j)
     const char *gone = kfd->present.state == HOST_NO ? "/dev/kfd"
                        : j->g->nodes.n               ? j->g->nodes.items[0].path
                                                      : "/dev/kfd";
-    if (missing && in_container(j)) {
-        add(j, "not-injected", HOST_NO,
+    if (missing && judge_in_container(j)) {
+        host_problem_add(
+            j, "not-injected", HOST_NO,
             arena_printf(j->arena, "this container was not given it (no %s)", gone),
             "start the container with --device /dev/kfd --device /dev/dri and --group-add with the "
             "number of the group that owns them on the host");
     } else if (missing) {
-        add(j, "nodes-missing", HOST_NO, arena_printf(j->arena, "%s is missing", gone),
-            "sudo udevadm trigger; sudo dmesg | grep -e amdgpu -e kfd");
+        host_problem_add(j, "nodes-missing", HOST_NO, arena_printf(j->arena, "%s is missing", gone),
+                         "sudo udevadm trigger; sudo dmesg | grep -e amdgpu -e kfd");
     } else if (kfd->present.state == HOST_UNKNOWN) {
-        add(j, "nodes-unknown", HOST_UNKNOWN, "the device nodes cannot be seen", NULL);
+        host_problem_add(j, "nodes-unknown", HOST_UNKNOWN, "the device nodes cannot be seen", NULL);
     } else if (!ask_rights(j, kfd)) {
         ask_all_rights(j);
     }
@@ -556,7 +588,8 @@ static void amd_gfx(struct judge *j)
 {
     const struct host_gpu *g = j->g;
     if (g->partitions.state == HOST_YES && starts_with(g->gfx.where ? g->gfx.where : "", "pci")) {
-        add(j, "old-kernel", HOST_YES,
+        host_problem_add(
+            j, "old-kernel", HOST_YES,
             "the kernel is too old to report the gfx target: gpumend derived it from the PCI id",
             "install a newer kernel");
     }
@@ -591,7 +624,8 @@ static const char *amd_override(struct judge *j, const char *value)
     const struct host_gfx *own = host_gfx(j->g->gfx.value);
     const char *gfx = gfx_of_override(j->arena, value);
     if (!gfx) {
-        add(j, "override-unreadable", HOST_YES,
+        host_problem_add(
+            j, "override-unreadable", HOST_YES,
             arena_printf(j->arena, "HSA_OVERRIDE_GFX_VERSION=%s is not of the form 10.3.0", value),
             "unset HSA_OVERRIDE_GFX_VERSION")
             ->command = "unset HSA_OVERRIDE_GFX_VERSION";
@@ -601,14 +635,16 @@ static const char *amd_override(struct judge *j, const char *value)
         return gfx;
     }
     if (own && own->same_isa && strcmp(value, own->same_isa) == 0) {
-        add(j, "override", HOST_YES,
+        host_problem_add(
+            j, "override", HOST_YES,
             arena_printf(j->arena,
                          "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm treat it as %s, whose code it "
                          "executes",
                          value, gfx),
             NULL);
     } else {
-        add(j, "override-wrong", HOST_YES,
+        host_problem_add(
+            j, "override-wrong", HOST_YES,
             arena_printf(j->arena,
                          "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm treat it as %s, whose code is "
                          "not made for it: expect crashes or wrong results",
@@ -649,14 +685,16 @@ static void amd_kernels(struct judge *j)
     for (size_t i = 0; i < amd->rocm.n; i++) {
         const struct host_rocm *r = &amd->rocm.items[i];
         if (r->gfx.n && !has_kernels(r, gfx)) {
-            add(j, "no-rocblas-kernels", HOST_YES,
+            host_problem_add(
+                j, "no-rocblas-kernels", HOST_YES,
                 arena_printf(j->arena, "rocBLAS of %s contains no kernels for %s", r->prefix, gfx),
                 told ? NULL : step);
             told = true;
         }
     }
     if (target && !target->official && !told) {
-        add(j, "no-official-kernels", HOST_YES,
+        host_problem_add(
+            j, "no-official-kernels", HOST_YES,
             arena_printf(j->arena, "official ROCm builds contain no kernels for %s", gfx), step);
     }
 }
@@ -666,7 +704,8 @@ static void amd_rocm(struct judge *j)
     const struct host_amd *amd = &j->h->amd;
     if (bound_to(j->g, "amdgpu") && amd->rocm.n == 0 && amd->pip_rocm.n == 0 &&
         amd->libraries.n == 0) {
-        add(j, "no-rocm", HOST_YES,
+        host_problem_add(
+            j, "no-rocm", HOST_YES,
             "no ROCm installation was found: programs that bundle their own can use it", NULL);
     }
 }
@@ -692,17 +731,18 @@ static bool intel_bound(const struct judge *j)
 static void intel_driver(struct judge *j)
 {
     if (j->g->driver.state == HOST_UNKNOWN) {
-        add(j, "driver-unknown", HOST_UNKNOWN,
+        host_problem_add(
+            j, "driver-unknown", HOST_UNKNOWN,
             arena_printf(j->arena, "which driver is bound cannot be told: %s", j->g->driver.why),
             NULL);
     } else if (j->g->driver.state == HOST_NO) {
-        add(j, "no-driver", HOST_NO, "no driver is loaded for it",
-            "use a kernel that knows it (i915 or xe); sudo dmesg says why it fails");
+        host_problem_add(j, "no-driver", HOST_NO, "no driver is loaded for it",
+                         "use a kernel that knows it (i915 or xe); sudo dmesg says why it fails");
     } else if (!intel_bound(j) && !bound_to(j->g, "vfio-pci") && !bound_to(j->g, "pci-stub")) {
-        add(j, "other-driver", HOST_NO,
-            arena_printf(j->arena, "the driver bound to it is %s, not i915 or xe",
-                         j->g->driver.value),
-            NULL);
+        host_problem_add(j, "other-driver", HOST_NO,
+                         arena_printf(j->arena, "the driver bound to it is %s, not i915 or xe",
+                                      j->g->driver.value),
+                         NULL);
     }
 }
 
@@ -712,24 +752,25 @@ static void intel_nodes(struct judge *j)
         return;
     }
     if (j->g->nodes.n == 0) {
-        add(j, "nodes-unknown", HOST_UNKNOWN, "its render node cannot be told", NULL);
+        host_problem_add(j, "nodes-unknown", HOST_UNKNOWN, "its render node cannot be told", NULL);
         return;
     }
     const struct host_node *n = &j->g->nodes.items[0];
     if (n->present.state == HOST_NO) {
-        add(j, in_container(j) ? "not-injected" : "nodes-missing", HOST_NO,
-            in_container(j)
+        host_problem_add(
+            j, judge_in_container(j) ? "not-injected" : "nodes-missing", HOST_NO,
+            judge_in_container(j)
                 ? arena_printf(j->arena, "this container was not given it (no %s)", n->path)
                 : arena_printf(j->arena, "%s is missing", n->path),
-            in_container(j) ? "start the container with --device /dev/dri" : NULL);
+            judge_in_container(j) ? "start the container with --device /dev/dri" : NULL);
     } else if (n->present.state == HOST_UNKNOWN) {
-        add(j, "nodes-unknown", HOST_UNKNOWN, "the device nodes cannot be seen", NULL);
+        host_problem_add(j, "nodes-unknown", HOST_UNKNOWN, "the device nodes cannot be seen", NULL);
     } else {
         ask_all_rights(j);
     }
 }
 
-static bool has(const struct host_intel *intel, const char *name)
+static bool intel_has(const struct host_intel *intel, const char *name)
 {
     for (size_t i = 0; i < intel->libraries.n; i++) {
         if (starts_with(intel->libraries.items[i].name, name)) {
@@ -752,8 +793,9 @@ static void intel_chain(struct judge *j)
         return;
     }
     for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
-        if (!has(&j->h->intel, links[i][0])) {
-            add(j, "level-zero", HOST_NO,
+        if (!intel_has(&j->h->intel, links[i][0])) {
+            host_problem_add(
+                j, "level-zero", HOST_NO,
                 arena_printf(j->arena,
                              "%s (%s) is not in the usual places, without which SYCL and "
                              "PyTorch find no Intel GPU",

@@ -118,7 +118,7 @@ static bool listed_node(struct host_look *l, const char *path, struct host_node_
     return false;
 }
 
-static bool in_group(const struct host *h, uint64_t gid)
+static bool host_in_group(const struct host *h, uint64_t gid)
 {
     for (size_t i = 0; i < h->user.groups.n; i++) {
         if (h->user.groups.items[i] == gid) {
@@ -149,14 +149,14 @@ static struct host_fact usable_by_mode(const struct host *h, const struct host_n
         return host_unknown(n->path, "whose rights count cannot be told");
     }
     if ((u->uid.number == n->uid && (n->mode & owner) == owner) ||
-        (in_group(h, n->gid) && n->gid != OVERFLOW_ID && (n->mode & group) == group)) {
+        (host_in_group(h, n->gid) && n->gid != OVERFLOW_ID && (n->mode & group) == group)) {
         return host_yes(n->path, NULL);
     }
     bool mapped = n->uid != OVERFLOW_ID && n->gid != OVERFLOW_ID;
     if (u->dac_override.state == HOST_YES && (mapped || h->container.rootless.state == HOST_NO)) {
         return host_yes(n->path, NULL);
     }
-    if (n->gid == OVERFLOW_ID && in_group(h, OVERFLOW_ID) && (n->mode & group) == group) {
+    if (n->gid == OVERFLOW_ID && host_in_group(h, OVERFLOW_ID) && (n->mode & group) == group) {
         return host_unknown(n->path, "its group has no number in this user namespace");
     }
     struct host_fact fact = host_no(n->path, "neither the owner's, the group's nor others' "

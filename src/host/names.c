@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_names(const void *x, const void *y)
+static int names_compare(const void *x, const void *y)
 {
     const struct host_pci_name *a = x, *b = y;
     int vendor = a->vendor - b->vendor, device = a->device - b->device;
@@ -18,7 +18,7 @@ static const struct host_pci_name *find(uint32_t vendor, uint32_t device, int re
     }
     const struct host_pci_name key = {
         .vendor = (uint16_t)vendor, .device = (uint16_t)device, .revision = (int16_t)revision};
-    return bsearch(&key, host_pci_names, host_pci_names_n, sizeof key, compare_names);
+    return bsearch(&key, host_pci_names, host_pci_names_n, sizeof key, names_compare);
 }
 
 const struct host_pci_name *host_pci_row(uint32_t vendor, uint32_t device, uint32_t revision)

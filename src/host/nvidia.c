@@ -45,7 +45,7 @@ static void read_module(struct host_look *l)
 }
 
 /* The driver's name in /proc/devices was nvidia-frontend until release 550. */
-static struct host_fact major_of(struct host_look *l, const char *name, const char *older)
+static struct host_fact nvidia_major(struct host_look *l, const char *name, const char *older)
 {
     static const char path[] = "/proc/devices";
     uint32_t number;
@@ -109,7 +109,7 @@ static struct host_fact key_fact(struct host_look *l, const char *path, struct s
                : host_unknown(path, arena_printf(l->arena, "it has no line %s", key));
 }
 
-static void add_node(struct host_look *l, struct host_gpu *g, const char *path)
+static void nvidia_add_node(struct host_look *l, struct host_gpu *g, const char *path)
 {
     struct host_node node = host_node_at(l, path);
     VEC_PUSH(l->arena, &g->nodes, node);
@@ -143,7 +143,7 @@ static void take_model(struct host_look *l, struct host_gpu *g)
     }
 }
 
-static void read_gpu(struct host_look *l, struct host_gpu *g)
+static void nvidia_read_gpu(struct host_look *l, struct host_gpu *g)
 {
     const char *path = arena_printf(l->arena, "%s/gpus/%s/information", proc, g->bdf);
     struct str text;
@@ -166,7 +166,7 @@ static void read_gpu(struct host_look *l, struct host_gpu *g)
         g->minor = host_unknown(path, "it states no minor number");
         return;
     }
-    add_node(l, g, arena_printf(l->arena, "/dev/nvidia%u", (unsigned)g->minor.number));
+    nvidia_add_node(l, g, arena_printf(l->arena, "/dev/nvidia%u", (unsigned)g->minor.number));
     read_mig(l, g);
     struct str excluded;
     if (host_parse_key(text, "GPU Excluded", ':', &excluded) && str_is(excluded, "Yes")) {
@@ -200,7 +200,7 @@ static void match_nodes(struct host_look *l)
         struct host_gpu *g = &h->gpus.items[i];
         if (g->vendor == HOST_NVIDIA && g->nodes.n == 0 && g->driver.state == HOST_YES &&
             strcmp(g->driver.value, "nvidia") == 0) {
-            add_node(l, g, nodes.items[next++]);
+            nvidia_add_node(l, g, nodes.items[next++]);
         }
     }
 }
@@ -341,14 +341,14 @@ void host_collect_nvidia(struct host_look *l)
     read_module(l);
     n->module_on_disk = module_on_disk(l);
     host_collect_unloaded(l);
-    n->major = major_of(l, "nvidia", "nvidia-frontend");
-    n->uvm_major = major_of(l, "nvidia-uvm", NULL);
+    n->major = nvidia_major(l, "nvidia", "nvidia-frontend");
+    n->uvm_major = nvidia_major(l, "nvidia-uvm", NULL);
     n->modprobe = host_presence(l, "/usr/bin/nvidia-modprobe", "/usr/bin");
     n->persistence = host_unknown(NULL, "the driver is not loaded");
     n->fabric_manager = n->fabric_installed = host_unknown(NULL, "there is no NVSwitch");
     for (size_t i = 0; i < h->gpus.n; i++) {
         if (h->gpus.items[i].vendor == HOST_NVIDIA) {
-            read_gpu(l, &h->gpus.items[i]);
+            nvidia_read_gpu(l, &h->gpus.items[i]);
             read_drawing(l, &h->gpus.items[i]);
         }
     }

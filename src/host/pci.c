@@ -12,7 +12,7 @@ static const char bus[] = "/sys/bus/pci/devices";
 
 enum { VENDOR_AMD = 0x1002, VENDOR_NVIDIA = 0x10de, VENDOR_INTEL = 0x8086 };
 
-static enum host_vendor vendor_of(uint32_t id)
+static enum host_vendor id_vendor(uint32_t id)
 {
     return id == VENDOR_NVIDIA  ? HOST_NVIDIA
            : id == VENDOR_AMD   ? HOST_AMD
@@ -27,7 +27,7 @@ static bool hex_file(struct host_look *l, const char *dir, const char *name, uin
 }
 
 /* Class 12 of Intel is a neural processor, no GPU. */
-static bool is_gpu(enum host_vendor vendor, uint32_t class_id)
+static bool class_is_gpu(enum host_vendor vendor, uint32_t class_id)
 {
     return class_id >> 16 == 0x03 || (class_id >> 8 == 0x1200 && vendor != HOST_INTEL);
 }
@@ -129,7 +129,7 @@ static void note_other_display(struct host_look *l, const struct host_gpu *g)
 
 void host_describe_pci(struct host_look *l, struct host_gpu *g)
 {
-    g->vendor = vendor_of(g->vendor_id);
+    g->vendor = id_vendor(g->vendor_id);
     if (g->vendor == HOST_OTHER) {
         note_other_display(l, g);
         return;
@@ -138,18 +138,18 @@ void host_describe_pci(struct host_look *l, struct host_gpu *g)
     describe_chip(g);
 }
 
-static void read_device(struct host_look *l, const char *bdf)
+static void pci_read_device(struct host_look *l, const char *bdf)
 {
     const char *dir = path_join(l->arena, bus, bdf);
     struct host_gpu g = {.kind = "pci", .bdf = bdf, .revision = UINT32_MAX};
     if (!hex_file(l, dir, "vendor", &g.vendor_id) || !hex_file(l, dir, "class", &g.class_id)) {
         return;
     }
-    g.vendor = vendor_of(g.vendor_id);
+    g.vendor = id_vendor(g.vendor_id);
     if (g.vendor == HOST_NVIDIA && g.class_id >> 8 == 0x0680) { // "Bridge, other": NVSwitch
         l->host->nvidia.nvswitch.number++;
     }
-    if (!is_gpu(g.vendor, g.class_id)) {
+    if (!class_is_gpu(g.vendor, g.class_id)) {
         return;
     }
     (void)hex_file(l, dir, "device", &g.device_id); // 0 stays: the name then says so
@@ -181,7 +181,7 @@ void host_collect_pci(struct host_look *l)
     for (size_t i = 0; i < dir.n; i++) {
         struct host_bdf bdf;
         if (host_parse_bdf(str_of(dir.names[i]), &bdf)) {
-            read_device(l, dir.names[i]);
+            pci_read_device(l, dir.names[i]);
         }
     }
     if (dir.truncated) {

@@ -5,7 +5,7 @@
 
 #include "host/manager.h"
 
-static bool on(const struct host *h, const char *os)
+static bool problem_on(const struct host *h, const char *os)
 {
     return h->os.state == HOST_YES && strcmp(h->os.value, os) == 0;
 }
@@ -27,7 +27,7 @@ const char *host_install_nvidia(const struct host *h)
         {"arch", "sudo pacman -S nvidia-open nvidia-utils && sudo reboot"},
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (h->container.inside.state != HOST_YES && on(h, commands[i][0])) {
+        if (h->container.inside.state != HOST_YES && problem_on(h, commands[i][0])) {
             return commands[i][1];
         }
     }

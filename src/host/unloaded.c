@@ -40,7 +40,7 @@ static const char *driver_version(const struct host_nvidia *n)
                : NULL;
 }
 
-static bool on(const struct host *h, const char *os)
+static bool unloaded_on(const struct host *h, const char *os)
 {
     return h->os.state == HOST_YES && strcmp(h->os.value, os) == 0 &&
            h->container.inside.state != HOST_YES;
@@ -49,7 +49,7 @@ static bool on(const struct host *h, const char *os)
 /* Ubuntu's packages have the branch in their name, Debian's have the flavour. */
 static const char *install_branch(const struct host *h, struct arena *a, unsigned branch, bool open)
 {
-    if (on(h, "ubuntu")) {
+    if (unloaded_on(h, "ubuntu")) {
         return arena_printf(a, "sudo apt-get install nvidia-driver-%u%s && sudo reboot", branch,
                             open ? "-open" : "");
     }
@@ -59,7 +59,7 @@ static const char *install_branch(const struct host *h, struct arena *a, unsigne
 static const char *install_flavour(const struct host *h, struct arena *a, unsigned branch,
                                    bool open)
 {
-    if (on(h, "debian")) {
+    if (unloaded_on(h, "debian")) {
         return open ? "sudo apt-get install nvidia-open-kernel-dkms && sudo reboot"
                     : "sudo apt-get install nvidia-kernel-dkms && sudo reboot";
     }
@@ -208,13 +208,14 @@ static bool ask_failed_build(const struct host *h, struct arena *a, struct host_
                                             "the usual reason: update the driver)",
                                             n->build_log.where)
                              : "install the headers of this kernel and build the module again")
-        ->command = headers ? arena_printf(a, "tail -n 40 %s", n->build_log.where)
-                    : on(h, "debian") || on(h, "ubuntu")
-                        ? "sudo apt-get install linux-headers-$(uname -r) && sudo dkms autoinstall"
-                    : on(h, "fedora") ? "sudo dnf install kernel-devel-$(uname -r) && sudo dkms "
-                                        "autoinstall"
-                    : on(h, "arch")   ? "sudo pacman -S linux-headers && sudo dkms autoinstall"
-                                      : NULL;
+        ->command =
+        headers ? arena_printf(a, "tail -n 40 %s", n->build_log.where)
+        : unloaded_on(h, "debian") || unloaded_on(h, "ubuntu")
+            ? "sudo apt-get install linux-headers-$(uname -r) && sudo dkms autoinstall"
+        : unloaded_on(h, "fedora") ? "sudo dnf install kernel-devel-$(uname -r) && sudo dkms "
+                                     "autoinstall"
+        : unloaded_on(h, "arch")   ? "sudo pacman -S linux-headers && sudo dkms autoinstall"
+                                   : NULL;
     return true;
 }
 

@@ -35,7 +35,7 @@ static struct host_problem *hidden(const struct choice *c, const char *text)
 }
 
 /* How many GPUs of this vendor a number may name; 0: it cannot be told. */
-static uint64_t count_of(const struct choice *c)
+static uint64_t choice_count(const struct choice *c)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < c->h->gpus.n; i++) {
@@ -109,7 +109,7 @@ static bool hides_all(const struct choice *c)
 
 static void judge_list(const struct choice *c)
 {
-    uint64_t index, count = count_of(c);
+    uint64_t index, count = choice_count(c);
     bool is_mig = c->g->vendor == HOST_NVIDIA && str_starts(c->first, "MIG-");
     size_t before = c->g->problems.n;
     if (is_mig) {
