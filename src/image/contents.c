@@ -87,7 +87,7 @@ static const char *text_at(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-static struct image_platform platform_of(const json_t *descriptor)
+static struct image_platform descriptor_platform(const json_t *descriptor)
 {
     const json_t *p = json_object_get(descriptor, "platform");
     const char *variant = text_at(p, "variant");
@@ -100,7 +100,7 @@ bool image_is_attachment(const json_t *descriptor)
     static const char *const types[] = {"application/vnd.oci.image.manifest.",
                                         "application/vnd.oci.image.index.",
                                         "application/vnd.docker.distribution.manifest."};
-    struct image_platform p = platform_of(descriptor);
+    struct image_platform p = descriptor_platform(descriptor);
     const char *type = text_at(descriptor, "mediaType"),
                *artifact = text_at(descriptor, "artifactType");
     bool known = !type || !*type;
@@ -141,9 +141,9 @@ static const char *list_text(const struct listing *l)
 /* ------------------------------------------------------------------ one manifest */
 
 /* How well it fits: the variant that was asked for, or else the one that needs least. */
-static int rank_of(const json_t *descriptor, const struct image_platform *wanted)
+static int descriptor_rank(const json_t *descriptor, const struct image_platform *wanted)
 {
-    struct image_platform p = platform_of(descriptor);
+    struct image_platform p = descriptor_platform(descriptor);
     const struct architecture *known = architecture_of(p.architecture);
     if (!image_platform_fits(&p, wanted)) {
         return 0;
@@ -161,8 +161,8 @@ int image_manifest_choose(struct arena *a, const json_t *const *list, size_t n,
     size_t images = 0;
     int rank = 0;
     for (size_t i = 0; i < n; i++) {
-        int own = rank_of(list[i], wanted);
-        struct image_platform p = platform_of(list[i]);
+        int own = descriptor_rank(list[i], wanted);
+        struct image_platform p = descriptor_platform(list[i]);
         if (image_is_attachment(list[i])) {
             continue;
         }
@@ -203,7 +203,7 @@ bool image_is_named(struct arena *a, const char *full, const char *name)
 
 /* ------------------------------------------------------------------ what there is */
 
-static void add_name(struct arena *a, struct image_content *c, const char *name)
+static void content_add_name(struct arena *a, struct image_content *c, const char *name)
 {
     if (name && *name) {
         VEC_PUSH(a, &c->names, arena_strdup(a, name));
@@ -220,7 +220,7 @@ void image_contents_saved(struct arena *a, const json_t *manifest, image_content
             continue;
         }
         for (size_t k = 0; k < json_array_size(tags); k++) {
-            add_name(a, &c, json_string_value(json_array_get(tags, k)));
+            content_add_name(a, &c, json_string_value(json_array_get(tags, k)));
         }
         VEC_PUSH(a, &c.descriptors, entry);
         VEC_PUSH(a, ret, c);
@@ -249,16 +249,17 @@ static bool same_digest(const struct image_content *c, const json_t *descriptor)
 
 /* Whether two descriptors are one image: they say the same name, or both none, and are the same
  * manifest or for different platforms. */
-static bool is_one(const struct image_content *c, const json_t *descriptor, const char *name)
+static bool content_is_one(const struct image_content *c, const json_t *descriptor,
+                           const char *name)
 {
     enum { PLATFORMS_MAX = 128 }; // more have no index but a hostile one
-    struct image_platform own = platform_of(descriptor);
+    struct image_platform own = descriptor_platform(descriptor);
     bool same_name = c->names.n ? name && strcmp(c->names.items[0], name) == 0 : !name || !*name;
     if (!same_name || c->descriptors.n >= PLATFORMS_MAX || same_digest(c, descriptor)) {
         return same_name && same_digest(c, descriptor);
     }
     for (size_t i = 0; i < c->descriptors.n; i++) {
-        struct image_platform other = platform_of(c->descriptors.items[i]);
+        struct image_platform other = descriptor_platform(c->descriptors.items[i]);
         if (!own.architecture || !other.architecture ||
             (image_platform_fits(&own, &other) &&
              strcmp(variant_of(&own), variant_of(&other)) == 0)) {
@@ -277,7 +278,7 @@ void image_contents_index(struct arena *a, const json_t *index, image_contents *
         const char *name = name_in_index(d);
         struct image_content *c = NULL;
         for (size_t k = ret->n; k > 0 && ret->n - k < LOOK_BACK && !c; k--) {
-            c = is_one(&ret->items[k - 1], d, name) ? &ret->items[k - 1] : NULL;
+            c = content_is_one(&ret->items[k - 1], d, name) ? &ret->items[k - 1] : NULL;
         }
         if (!json_is_object(d) || image_is_attachment(d)) {
             continue;
@@ -293,7 +294,7 @@ void image_contents_index(struct arena *a, const json_t *index, image_contents *
                 .digest = digest ? arena_strdup(a, digest) : NULL,
                 .reference = reference && *reference ? arena_strdup(a, reference) : NULL,
                 .number = i};
-            add_name(a, &fresh, name);
+            content_add_name(a, &fresh, name);
             VEC_PUSH(a, &fresh.descriptors, d);
             VEC_PUSH(a, ret, fresh);
         }
@@ -356,7 +357,7 @@ static const char *list_images(struct arena *a, const image_contents *list)
 }
 
 /* One manifest may have two names. */
-static bool is_same(const struct image_content *one, const struct image_content *other)
+static bool content_is_same(const struct image_content *one, const struct image_content *other)
 {
     return one->digest && other->digest && strcmp(one->digest, other->digest) == 0;
 }
@@ -371,7 +372,7 @@ int image_contents_choose(struct arena *a, const image_contents *list, const cha
     }
     for (size_t i = 0; i < list->n; i++) {
         enum fit fit = name ? fit_of(a, &list->items[i], name) : FITS_EXACTLY;
-        bool same = found && is_same(&list->items[i], &list->items[*ret]);
+        bool same = found && content_is_same(&list->items[i], &list->items[*ret]);
         found = fit > best ? 1 : found + (fit == best && fit != FITS_NOT && !same);
         *ret = fit > best ? i : *ret;
         best = fit > best ? fit : best;

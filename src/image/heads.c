@@ -18,7 +18,7 @@ static uint64_t aligned(uint64_t at)
 
 /* ------------------------------------------------------------------ records */
 
-static void pack(struct image_heads *h)
+static void heads_pack(struct image_heads *h)
 {
     unsigned char packed[IMAGE_HEADS_BLOCK + 1024]; // ZSTD_compressBound() of a block
     if (h->n_block == 0) {
@@ -46,10 +46,11 @@ static void put_u64(unsigned char *p, uint64_t v)
 }
 
 /* At most RECORD_MAX bytes. */
-static void record(struct image_heads *h, uint64_t offset, const unsigned char *bytes, size_t n)
+static void heads_record(struct image_heads *h, uint64_t offset, const unsigned char *bytes,
+                         size_t n)
 {
     if (h->n_block + RECORD_HEAD + n > sizeof h->block) {
-        pack(h);
+        heads_pack(h);
     }
     unsigned char *p = h->block + h->n_block;
     put_u64(p, offset);
@@ -84,7 +85,7 @@ static void go(struct image_heads *h, enum image_heads_state state, uint64_t at)
     h->have = 0;
 }
 
-static bool fits(const unsigned char *entry, uint64_t at, uint64_t end)
+static bool entry_fits(const unsigned char *entry, uint64_t at, uint64_t end)
 {
     uint64_t header = gpu_u32(entry + 4), payload = gpu_u64(entry + 8);
     return gpu_u16(entry + 2) == FATBIN_ENTRY_VERSION && header >= FATBIN_ENTRY &&
@@ -92,7 +93,7 @@ static bool fits(const unsigned char *entry, uint64_t at, uint64_t end)
 }
 
 /* What a search accepts, and what the compiler writes. */
-static bool looks_whole(const struct image_heads *h)
+static bool heads_look_whole(const struct image_heads *h)
 {
     const unsigned char *p = h->buffer, *entry = p + FATBIN_HEADER;
     uint64_t size = gpu_u64(p + 8), room = h->size - h->at;
@@ -107,9 +108,9 @@ static bool looks_whole(const struct image_heads *h)
  * stands there is recorded, so that bytes which belong to no container are seen. */
 static void search_on(struct image_heads *h)
 {
-    record(h, h->at, h->buffer, h->have < FATBIN_HEADER ? h->have : FATBIN_HEADER);
+    heads_record(h, h->at, h->buffer, h->have < FATBIN_HEADER ? h->have : FATBIN_HEADER);
     if (h->have == IMAGE_HEADS_NEED && memcmp(h->buffer, magic, sizeof magic) == 0) {
-        record(h, h->at + FATBIN_HEADER, h->buffer + FATBIN_HEADER, FATBIN_ENTRY);
+        heads_record(h, h->at + FATBIN_HEADER, h->buffer + FATBIN_HEADER, FATBIN_ENTRY);
     }
     for (size_t i = FATBIN_ALIGN; i + sizeof magic <= h->have; i += FATBIN_ALIGN) {
         if (memcmp(h->buffer + i, magic, sizeof magic) == 0) {
@@ -129,12 +130,12 @@ static void end_container(struct image_heads *h)
 
 static void take_container(struct image_heads *h)
 {
-    if (!looks_whole(h)) {
+    if (!heads_look_whole(h)) {
         search_on(h);
         return;
     }
     unsigned char entry[FATBIN_ENTRY];
-    record(h, h->at, h->buffer, FATBIN_HEADER);
+    heads_record(h, h->at, h->buffer, FATBIN_HEADER);
     memcpy(entry, h->buffer + FATBIN_HEADER, sizeof entry);
     h->end = h->at + FATBIN_HEADER + gpu_u64(h->buffer + 8);
     go(h, IMAGE_HEADS_ENTRY, h->at + FATBIN_HEADER);
@@ -142,12 +143,12 @@ static void take_container(struct image_heads *h)
     h->have = sizeof entry;
 }
 
-static void take_entry(struct image_heads *h)
+static void heads_take_entry(struct image_heads *h)
 {
     const unsigned char *p = h->buffer;
     uint64_t header = gpu_u32(p + 4), payload = gpu_u64(p + 8);
-    record(h, h->at, p, FATBIN_ENTRY);
-    if (!fits(p, h->at, h->end)) {
+    heads_record(h, h->at, p, FATBIN_ENTRY);
+    if (!entry_fits(p, h->at, h->end)) {
         end_container(h); // the reader says so, and passes over the rest
         return;
     }
@@ -163,7 +164,7 @@ static void take_entry(struct image_heads *h)
 }
 
 /* The bytes that the state needs at `at`; 0: there can be none. */
-static size_t need(struct image_heads *h)
+static size_t heads_need(struct image_heads *h)
 {
     if (h->state == IMAGE_HEADS_ENTRY && h->end - h->at < FATBIN_ENTRY) {
         return 0;
@@ -175,7 +176,7 @@ static void take_list(struct image_heads *h, const unsigned char *bytes, size_t 
 {
     size_t step = n < RECORD_MAX ? n : RECORD_MAX;
     step = h->list < step ? (size_t)h->list : step;
-    record(h, h->at, bytes, step);
+    heads_record(h, h->at, bytes, step);
     h->at += step;
     h->list -= step;
     if (h->list == 0) {
@@ -196,7 +197,8 @@ static bool in_batch(const unsigned char *p)
     return found;
 }
 
-static void search(struct image_heads *h, const unsigned char *bytes, size_t n, uint64_t offset)
+static void heads_search(struct image_heads *h, const unsigned char *bytes, size_t n,
+                         uint64_t offset)
 {
     size_t i = (size_t)(h->at - offset);
     while (i + BATCH * FATBIN_ALIGN <= n && !in_batch(bytes + i)) {
@@ -210,9 +212,10 @@ static void search(struct image_heads *h, const unsigned char *bytes, size_t n, 
     go(h, i < n ? IMAGE_HEADS_CONTAINER : IMAGE_HEADS_SEARCH, offset + i);
 }
 
-static void collect(struct image_heads *h, const unsigned char *bytes, size_t n, uint64_t offset)
+static void heads_collect(struct image_heads *h, const unsigned char *bytes, size_t n,
+                          uint64_t offset)
 {
-    size_t wanted = need(h);
+    size_t wanted = heads_need(h);
     if (wanted == 0) {
         end_container(h);
         return;
@@ -226,7 +229,7 @@ static void collect(struct image_heads *h, const unsigned char *bytes, size_t n,
     }
     if (h->have >= wanted) {
         if (h->state == IMAGE_HEADS_ENTRY) {
-            take_entry(h);
+            heads_take_entry(h);
         } else {
             take_container(h);
         }
@@ -234,24 +237,24 @@ static void collect(struct image_heads *h, const unsigned char *bytes, size_t n,
 }
 
 /* Whether there is something to do with the bytes up to `end`. */
-static bool goes_on(struct image_heads *h, uint64_t end)
+static bool heads_go_on(struct image_heads *h, uint64_t end)
 {
     if (h->state == IMAGE_HEADS_SEARCH || h->state == IMAGE_HEADS_LIST) {
         return h->at < end;
     }
-    size_t wanted = need(h);
+    size_t wanted = heads_need(h);
     return h->have >= wanted || h->at + h->have < end;
 }
 
 void image_heads_take(struct image_heads *h, const unsigned char *bytes, size_t n, uint64_t offset)
 {
-    while (goes_on(h, offset + n)) {
+    while (heads_go_on(h, offset + n)) {
         if (h->state == IMAGE_HEADS_SEARCH) {
-            search(h, bytes, n, offset);
+            heads_search(h, bytes, n, offset);
         } else if (h->state == IMAGE_HEADS_LIST) {
             take_list(h, bytes + (h->at - offset), (size_t)(offset + n - h->at));
         } else {
-            collect(h, bytes, n, offset);
+            heads_collect(h, bytes, n, offset);
         }
     }
 }
@@ -259,7 +262,7 @@ void image_heads_take(struct image_heads *h, const unsigned char *bytes, size_t 
 void image_heads_end(struct image_heads *h)
 {
     if (h->state != IMAGE_HEADS_SEARCH && h->state != IMAGE_HEADS_LIST && h->have) {
-        record(h, h->at, h->buffer, h->have); // the file ends in it
+        heads_record(h, h->at, h->buffer, h->have); // the file ends in it
     }
-    pack(h);
+    heads_pack(h);
 }

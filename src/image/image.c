@@ -74,7 +74,7 @@ static const char *document_text(struct opening *o, struct archive *ar, uint64_t
 }
 
 /* Unpacks the rest of a member. */
-static int pass_over(struct opening *o, struct archive *ar, uint64_t size)
+static int opening_pass_over(struct opening *o, struct archive *ar, uint64_t size)
 {
     const void *block;
     size_t n;
@@ -124,7 +124,7 @@ static int read_members(struct opening *o, struct archive *ar, uint64_t size)
             m.text = document_text(o, ar, (uint64_t)n);
         }
         VEC_PUSH(o->a, &o->members, m);
-        if (packed && pass_over(o, ar, size) < 0) {
+        if (packed && opening_pass_over(o, ar, size) < 0) {
             return o->err->code;
         }
     }
@@ -188,8 +188,8 @@ static bool blob_of_layout(struct opening *o, const char *name, struct image_lay
 }
 
 /* *ret_text: its text, where it has been read already. */
-static bool find_place(struct opening *o, const char *name, struct image_layer_place *ret,
-                       const char **ret_text)
+static bool opening_find_place(struct opening *o, const char *name, struct image_layer_place *ret,
+                               const char **ret_text)
 {
     const char *cleaned = clean(name);
     *ret_text = NULL;
@@ -273,12 +273,13 @@ static int check_text(struct opening *o, const char *text, size_t size, const ch
 
 /* The document of a member; NULL with an error: it is absent, too large, no JSON or not the one
  * that the digest is of. */
-static json_t *document(struct opening *o, const char *name, const struct image_digest *digest)
+static json_t *opening_document(struct opening *o, const char *name,
+                                const struct image_digest *digest)
 {
     struct image_layer_place place;
     const char *text;
     json_error_t why;
-    bool found = find_place(o, name, &place, &text);
+    bool found = opening_find_place(o, name, &place, &text);
     if (!found || place.size > JSON_MAX) {
         (void)gm_err_set(o->err, GM_ERR_FORMAT,
                          found ? "%.300s of the image has more than 8 MiB"
@@ -339,9 +340,10 @@ int image_check_platform(const struct image *im, const struct image_wish *wish, 
                             str_printable(a, image_platform_text(a, &wish->platform)));
 }
 
-static int take_config(struct opening *o, const char *name, const struct image_digest *digest)
+static int opening_take_config(struct opening *o, const char *name,
+                               const struct image_digest *digest)
 {
-    json_t *doc = document(o, name, digest);
+    json_t *doc = opening_document(o, name, digest);
     if (!doc) {
         return o->err->code;
     }
@@ -358,7 +360,7 @@ static int take_layer(struct opening *o, const char *name, const struct image_di
     if (o->im->layers.places.n >= LAYERS_MAX) {
         return gm_err_set(o->err, GM_ERR_LIMIT, "it has more than %d layers", LAYERS_MAX);
     }
-    if (!find_place(o, name, &place, &text)) {
+    if (!opening_find_place(o, name, &place, &text)) {
         return gm_err_set(o->err, GM_ERR_FORMAT, "the image names the layer %s, which is not in it",
                           str_printable(o->a, name));
     }
@@ -439,7 +441,7 @@ static int read_saved(struct opening *o, const json_t *manifest)
         return gm_err_set(o->err, GM_ERR_FORMAT, "its manifest names no configuration");
     }
     struct image_digest digest = digest_of_name(o, config);
-    rc = take_config(o, config, &digest);
+    rc = opening_take_config(o, config, &digest);
     return rc < 0 ? rc : read_saved_layers(o, json_object_get(entry, "Layers"));
 }
 
@@ -448,7 +450,7 @@ static int read_manifest(struct opening *o, const json_t *doc)
     const json_t *layers = json_object_get(doc, "layers");
     struct image_digest digest;
     const char *name = blob_of(o, json_object_get(doc, "config"), &digest);
-    int rc = name ? take_config(o, name, &digest) : o->err->code;
+    int rc = name ? opening_take_config(o, name, &digest) : o->err->code;
     for (size_t i = 0; o->im->layout && i < json_array_size(layers); i++) {
         const json_t *size = json_object_get(json_array_get(layers, i), "size");
         json_int_t n = json_integer_value(size);
@@ -470,7 +472,7 @@ static int read_descriptors(struct opening *o, const json_t *const *list, size_t
     o->im->n_platforms = n > o->im->n_platforms ? n : o->im->n_platforms;
     int rc = image_manifest_choose(o->a, list, n, &o->wish->platform, &next, o->err);
     const char *name = rc == 0 ? blob_of(o, next, &digest) : NULL;
-    json_t *doc = name ? document(o, name, &digest) : NULL;
+    json_t *doc = name ? opening_document(o, name, &digest) : NULL;
     if (!doc) {
         return o->err->code;
     }
@@ -502,19 +504,19 @@ static int check_members(struct opening *o)
                     : 0;
 }
 
-static int read_image(struct opening *o)
+static int opening_read_image(struct opening *o)
 {
     struct image_layer_place place;
     const char *text;
-    bool saved = find_place(o, "manifest.json", &place, &text);
+    bool saved = opening_find_place(o, "manifest.json", &place, &text);
     const char *name = saved ? "manifest.json" : "index.json";
-    if (!saved && !find_place(o, name, &place, &text)) {
+    if (!saved && !opening_find_place(o, name, &place, &text)) {
         return gm_err_set(o->err, GM_ERR_FORMAT,
                           "it is not an image: it has neither manifest.json nor "
                           "index.json");
     }
     o->im->oci = !saved;
-    json_t *doc = document(o, name, &UNCHECKED);
+    json_t *doc = opening_document(o, name, &UNCHECKED);
     int rc = !doc ? o->err->code : saved ? read_saved(o, doc) : read_index(o, doc);
     json_decref(doc);
     return rc < 0 ? rc : check_members(o);
@@ -522,7 +524,7 @@ static int read_image(struct opening *o)
 
 /* ------------------------------------------------------------------ opening */
 
-static bool has(struct arena *a, const char *folder, const char *name)
+static bool folder_has(struct arena *a, const char *folder, const char *name)
 {
     struct stat st;
     return stat(path_join(a, folder, name), &st) == 0;
@@ -536,8 +538,9 @@ bool image_is(const char *path)
         return true;
     }
     arena_init(&a, 0, NULL, NULL);
-    bool is = has(&a, path, "oci-layout") ||
-              (has(&a, path, "manifest.json") && !has(&a, path, "usr") && !has(&a, path, "etc"));
+    bool is = folder_has(&a, path, "oci-layout") ||
+              (folder_has(&a, path, "manifest.json") && !folder_has(&a, path, "usr") &&
+               !folder_has(&a, path, "etc"));
     arena_release(&a);
     return is;
 }
@@ -566,8 +569,9 @@ bool image_is_meant(const char *path)
         return S_ISREG(st.st_mode) && !is_program(path);
     }
     arena_init(&a, 0, NULL, NULL);
-    bool environment = has(&a, path, "pyvenv.cfg") || has(&a, path, "conda-meta");
-    bool system = has(&a, path, "oci-layout") || has(&a, path, "usr") || has(&a, path, "etc");
+    bool environment = folder_has(&a, path, "pyvenv.cfg") || folder_has(&a, path, "conda-meta");
+    bool system = folder_has(&a, path, "oci-layout") || folder_has(&a, path, "usr") ||
+                  folder_has(&a, path, "etc");
     arena_release(&a);
     return system && !environment;
 }
@@ -628,7 +632,7 @@ int image_open(struct image *im, struct arena *a, const struct image_wish *wish,
                                          .progress_arg = wish->progress_arg};
     }
     int rc = im->layout ? 0 : list_members(&o);
-    rc = rc < 0 ? rc : read_image(&o);
+    rc = rc < 0 ? rc : opening_read_image(&o);
     image_layers_added(&im->layers);
     return rc;
 }

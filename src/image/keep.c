@@ -56,7 +56,7 @@ void image_keep_release(struct image_keep *k)
     k->last = NULL;
 }
 
-static bool all_zero(const unsigned char *p, size_t n)
+static bool bytes_are_zero(const unsigned char *p, size_t n)
 {
     return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
@@ -87,7 +87,7 @@ struct stream {
     unsigned char piece[IMAGE_KEEP_PIECE]; // behind the beginning: the piece that comes
 };
 
-static void want(struct stream *s, uint64_t from, uint64_t n, bool more)
+static void stream_want(struct stream *s, uint64_t from, uint64_t n, bool more)
 {
     if (n && from < s->size && s->n_wanted < RANGES_MAX) {
         uint64_t room = s->size - from;
@@ -107,13 +107,13 @@ static const struct wanted *wants(const struct stream *s, uint64_t from, uint64_
     return found;
 }
 
-static void store(struct stream *s, uint64_t number, const unsigned char *bytes, size_t n,
-                  bool more)
+static void stream_store(struct stream *s, uint64_t number, const unsigned char *bytes, size_t n,
+                         bool more)
 {
     struct image_keep *k = s->k;
     unsigned char packed[IMAGE_KEEP_PIECE + 1024]; // ZSTD_compressBound() of a piece
     size_t size = 0;
-    if (!all_zero(bytes, n)) {
+    if (!bytes_are_zero(bytes, n)) {
         size = ZSTD_compressCCtx(k->packer, packed, sizeof packed, bytes, n, LEVEL);
     }
     uint64_t *held = more ? &k->more : &k->tables;
@@ -199,7 +199,7 @@ static void want_constants(struct stream *s, const struct elf_segment *table)
             table->offset - g->offset < g->filesz) {
             uint64_t n = table->offset - g->offset;
             n = n < CONSTANTS_MAX ? n : CONSTANTS_MAX;
-            want(s, table->offset - n, n, s->search & SEARCH_SELDOM);
+            stream_want(s, table->offset - n, n, s->search & SEARCH_SELDOM);
         }
     }
 }
@@ -207,7 +207,7 @@ static void want_constants(struct stream *s, const struct elf_segment *table)
 static void want_searched(struct stream *s)
 {
     if (s->search & SEARCH_ALL && s->size <= WHOLE_MAX) {
-        want(s, 0, s->size, false);
+        stream_want(s, 0, s->size, false);
     }
     for (size_t i = 0; s->search & SEARCH_CONSTANTS && i < s->image.n_segments; i++) {
         if (s->image.segments[i].type == PT_GNU_EH_FRAME) {
@@ -227,7 +227,7 @@ static void want_appended(struct stream *s)
     for (size_t i = 0; i < s->image.n_segments; i++) {
         const struct elf_segment *g = &s->image.segments[i];
         if (g->type == PT_LOAD && g->offset > linked && g->filesz <= TABLE_MAX) {
-            want(s, g->offset, g->filesz, false);
+            stream_want(s, g->offset, g->filesz, false);
         }
     }
 }
@@ -242,7 +242,8 @@ static void want_sections(struct stream *s)
         uint64_t at = e->is64 ? elf_u64(e, p + 40) : elf_u32(e, p + 32);
         uint64_t before = at < NAMES ? at : NAMES;
         const unsigned char *tail = p + (e->is64 ? 58 : 46); // e_shentsize, e_shnum
-        want(s, at - before, before + (uint64_t)elf_u16(e, tail) * elf_u16(e, tail + 2), false);
+        stream_want(s, at - before, before + (uint64_t)elf_u16(e, tail) * elf_u16(e, tail + 2),
+                    false);
     }
 }
 
@@ -253,13 +254,13 @@ static void want_segments(struct stream *s)
     const unsigned char *p = elf_bytes(e, 0, e->is64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr));
     if (p) {
         uint64_t at = e->is64 ? elf_u64(e, p + 32) : elf_u32(e, p + 28);
-        want(s, at, (uint64_t)e->phentsize * elf_u16(e, p + (e->is64 ? 56 : 44)), false);
+        stream_want(s, at, (uint64_t)e->phentsize * elf_u16(e, p + (e->is64 ? 56 : 44)), false);
     }
 }
 
 static void want_headers(struct stream *s, const char *path)
 {
-    want(s, 0, 1, false);
+    stream_want(s, 0, 1, false);
     want_sections(s);
     want_segments(s);
     for (size_t i = 0; i < s->image.n_segments; i++) {
@@ -269,9 +270,9 @@ static void want_headers(struct stream *s, const char *path)
             s->dynamic_at = segment->offset;
             (void)elf_offset_of(&s->image, segment->vaddr, &s->dynamic_at); // else as it says
             s->dynamic_size = (size_t)n;
-            want(s, s->dynamic_at, n, false);
+            stream_want(s, s->dynamic_at, n, false);
         } else if (segment->type == PT_INTERP || segment->type == PT_NOTE) {
-            want(s, segment->offset, n, false);
+            stream_want(s, segment->offset, n, false);
         }
     }
     want_appended(s);
@@ -332,7 +333,7 @@ static void want_numbers(struct stream *s, uint64_t at, uint64_t n)
         uint64_t size = head.is64 ? elf_u64(&head, p + 16) : elf_u32(&head, p + 8);
         if (type == STT_OBJECT && shndx != SHN_UNDEF && size == 4 &&
             elf_offset_of(&head, value, &value)) {
-            want(s, value, size, false);
+            stream_want(s, value, size, false);
             found++;
         }
     }
@@ -361,7 +362,7 @@ static void want_tables(struct stream *s)
         uint64_t n = t->size ? t->n : room < TABLE_MAX ? room : UNSIZED;
         uint64_t skip = t->address == DT_RELA && relative < n ? relative : 0; // without symbols
         if (t->at) {
-            want(s, t->at + skip, (n < TABLE_MAX ? n : TABLE_MAX) - skip, false);
+            stream_want(s, t->at + skip, (n < TABLE_MAX ? n : TABLE_MAX) - skip, false);
         }
         if (t->at && t->address == DT_SYMTAB && s->search & SEARCH_NUMBERS) {
             want_numbers(s, t->at, n);
@@ -400,7 +401,7 @@ static void take_behind(struct stream *s, const unsigned char *bytes, size_t n, 
     }
     memcpy(s->piece + (offset - start), bytes, n);
     if (offset + n == end) {
-        store(s, start / IMAGE_KEEP_PIECE, s->piece, (size_t)(end - start), w->more);
+        stream_store(s, start / IMAGE_KEEP_PIECE, s->piece, (size_t)(end - start), w->more);
     }
 }
 
@@ -412,7 +413,7 @@ static void store_head(struct stream *s)
         size_t n = end - at < IMAGE_KEEP_PIECE ? end - at : IMAGE_KEEP_PIECE;
         const struct wanted *w = wants(s, at, at + n);
         if (w) {
-            store(s, at / IMAGE_KEEP_PIECE, s->k->head + at, n, w->more);
+            stream_store(s, at / IMAGE_KEEP_PIECE, s->k->head + at, n, w->more);
         }
     }
 }
@@ -423,7 +424,7 @@ static bool is_elf(const struct stream *s)
 }
 
 /* Decides by the beginning; false: nothing of the file is wanted. */
-static bool judge(struct stream *s, const char *path)
+static bool stream_judge(struct stream *s, const char *path)
 {
     s->is_elf = is_elf(s);
     if (s->is_elf) {
@@ -432,13 +433,13 @@ static bool judge(struct stream *s, const char *path)
         return true;
     }
     if (is_text_name(path) && s->size <= TEXT_MAX) {
-        want(s, 0, s->size, false);
+        stream_want(s, 0, s->size, false);
         return true;
     }
     return false;
 }
 
-static size_t least(uint64_t a, uint64_t b)
+static size_t smaller_of(uint64_t a, uint64_t b)
 {
     return (size_t)(a < b ? a : b);
 }
@@ -447,14 +448,14 @@ static size_t least(uint64_t a, uint64_t b)
 static bool take_block(struct stream *s, const unsigned char *bytes, size_t n, uint64_t offset,
                        const char *path)
 {
-    size_t look = least(s->size, LOOK), full = least(s->size, HEAD_MAX);
+    size_t look = smaller_of(s->size, LOOK), full = smaller_of(s->size, HEAD_MAX);
     while (n) {
         size_t step;
         if (offset < full) {
-            step = least(n, (offset < look ? look : full) - offset);
+            step = smaller_of(n, (offset < look ? look : full) - offset);
             memcpy(s->k->head + offset, bytes, step);
             s->head = (size_t)offset + step;
-            if (s->head == look && !judge(s, path)) {
+            if (s->head == look && !stream_judge(s, path)) {
                 return false;
             }
             if (s->is_elf && s->head >= look) {
@@ -463,7 +464,7 @@ static bool take_block(struct stream *s, const unsigned char *bytes, size_t n, u
                 image_heads_take(&s->heads, s->k->head + from, s->head - from, from);
             }
         } else {
-            step = least(n, IMAGE_KEEP_PIECE - offset % IMAGE_KEEP_PIECE);
+            step = smaller_of(n, IMAGE_KEEP_PIECE - offset % IMAGE_KEEP_PIECE);
             take_behind(s, bytes, step, offset);
             image_heads_take(&s->heads, bytes, step, offset);
         }
@@ -475,8 +476,8 @@ static bool take_block(struct stream *s, const unsigned char *bytes, size_t n, u
 }
 
 /* 1: all of the file came; 0: it is not wanted. */
-static int read_all(struct stream *s, const char *path, const struct image_keep_source *from,
-                    struct gm_err *err)
+static int stream_read(struct stream *s, const char *path, const struct image_keep_source *from,
+                       struct gm_err *err)
 {
     const void *bytes;
     size_t n;
@@ -535,8 +536,8 @@ bool image_kept_read(const struct image_kept *f, uint64_t offset, size_t n, unsi
     for (size_t done = 0, step; done < n; done += step) {
         uint64_t at = offset + done, start = at / IMAGE_KEEP_PIECE * IMAGE_KEEP_PIECE;
         const struct image_keep_piece *piece = piece_at(f, at / IMAGE_KEEP_PIECE);
-        size_t size = least(IMAGE_KEEP_PIECE, f->size - start);
-        step = least(n - done, start + size - at);
+        size_t size = smaller_of(IMAGE_KEEP_PIECE, f->size - start);
+        step = smaller_of(n - done, start + size - at);
         if (!piece || (to && !unpack(f->by, piece, size))) {
             return false;
         }
@@ -582,7 +583,7 @@ bool image_kept_gpu_code(const struct image_kept *f, uint64_t offset, size_t n, 
     bool any = false;
     for (size_t done = 0, step; done < n; done += step) {
         uint64_t at = offset + done, next = (at / IMAGE_KEEP_PIECE + 1) * IMAGE_KEEP_PIECE;
-        step = least(n - done, next - at);
+        step = smaller_of(n - done, next - at);
         any |= image_kept_read(f, at, step, to ? to + done : NULL) ||
                heads_of(f, at, step, to ? to + done : NULL);
     }
@@ -682,7 +683,7 @@ int image_keep_file(struct image_keep *k, const char *path, uint64_t size,
                                     .arena = k->arena,
                                     .scratch = &s->scratch,
                                     .room = &k->image_heads_room};
-    int rc = read_all(s, path, from, err);
+    int rc = stream_read(s, path, from, err);
     if (rc > 0) {
         store_head(s);
         *ret = finished(s);

@@ -24,8 +24,8 @@ enum {
 
 /* ------------------------------------------------------------------ the index */
 
-static size_t slot_of(const struct image_layers *l, const struct image_layer_node *up,
-                      const char *name)
+static size_t node_slot(const struct image_layers *l, const struct image_layer_node *up,
+                        const char *name)
 {
     uint64_t h = str_hash(name, strlen(name)) ^ ((uint64_t)(uintptr_t)up * 0x9e3779b97f4a7c15u);
     return (h ^ h >> 29) & (l->cap - 1);
@@ -35,7 +35,7 @@ static size_t slot_of(const struct image_layers *l, const struct image_layer_nod
 static struct image_layer_node *child(const struct image_layers *l,
                                       const struct image_layer_node *up, const char *name)
 {
-    struct image_layer_node *n = l->table[slot_of(l, up, name)];
+    struct image_layer_node *n = l->table[node_slot(l, up, name)];
     while (n && (n->up != up || strcmp(n->name, name) != 0)) {
         n = n->chain;
     }
@@ -48,12 +48,12 @@ struct image_layer_node *layers_child(const struct image_layers *l,
     return child(l, up, name);
 }
 
-static bool is_seen(const struct image_layer_node *n)
+static bool node_is_seen(const struct image_layer_node *n)
 {
     return !n->gone && !n->whiteout;
 }
 
-static void grow(struct image_layers *l)
+static void nodes_grow(struct image_layers *l)
 {
     struct image_layer_node **old = l->table;
     size_t n = l->cap;
@@ -61,7 +61,7 @@ static void grow(struct image_layers *l)
     l->table = arena_array(l->arena, l->cap, sizeof(struct image_layer_node *));
     for (size_t i = 0; i < n; i++) {
         for (struct image_layer_node *k = old[i], *next; k; k = next) {
-            size_t at = slot_of(l, k->up, k->name);
+            size_t at = node_slot(l, k->up, k->name);
             next = k->chain;
             k->chain = l->table[at];
             l->table[at] = k;
@@ -72,7 +72,7 @@ static void grow(struct image_layers *l)
 /* Makes a node the first child of `up`. */
 static void hang(struct image_layers *l, struct image_layer_node *up, struct image_layer_node *n)
 {
-    size_t at = slot_of(l, up, n->name);
+    size_t at = node_slot(l, up, n->name);
     n->up = up;
     n->next = up->down;
     n->chain = l->table[at];
@@ -81,15 +81,15 @@ static void hang(struct image_layers *l, struct image_layer_node *up, struct ima
 }
 
 /* The child of this name, a new folder if there is none; what was removed comes back empty. */
-static struct image_layer_node *put(struct image_layers *l, struct image_layer_node *up,
-                                    const char *name)
+static struct image_layer_node *node_put(struct image_layers *l, struct image_layer_node *up,
+                                         const char *name)
 {
     struct image_layer_node *n = child(l, up, name);
     if (n) {
         return n;
     }
     if (l->n >= l->cap) {
-        grow(l);
+        nodes_grow(l);
     }
     n = arena_alloc(l->arena, sizeof *n);
     *n = (struct image_layer_node){
@@ -102,7 +102,7 @@ static struct image_layer_node *put(struct image_layers *l, struct image_layer_n
 /* Takes a node out of the table of names; its parent's list is the caller's. */
 static void unchain(struct image_layers *l, const struct image_layer_node *n)
 {
-    struct image_layer_node **at = &l->table[slot_of(l, n->up, n->name)];
+    struct image_layer_node **at = &l->table[node_slot(l, n->up, n->name)];
     while (*at != n) {
         at = &(*at)->chain;
     }
@@ -112,7 +112,7 @@ static void unchain(struct image_layers *l, const struct image_layer_node *n)
 /* ------------------------------------------------------------------ one layer over the others */
 
 /* Two folders become one, with what the upper one says of itself. */
-static void take_folder(struct image_layer_node *lower, const struct image_layer_node *upper)
+static void node_take_folder(struct image_layer_node *lower, const struct image_layer_node *upper)
 {
     lower->mode = upper->mode;
     lower->uid = upper->uid;
@@ -120,7 +120,7 @@ static void take_folder(struct image_layer_node *lower, const struct image_layer
 }
 
 /* Lays the content of the folder `upper` over `lower`. Nodes that are new move; their children
- * stay theirs, and whiteouts among them are not seen (is_seen()). */
+ * stay theirs, and whiteouts among them are not seen (node_is_seen()). */
 static void lay_over(struct image_layers *l, struct image_layer_node *lower,
                      struct image_layer_node *upper)
 {
@@ -133,14 +133,14 @@ static void lay_over(struct image_layers *l, struct image_layer_node *lower,
         struct image_layer_node *old = child(l, lower, n->name);
         if (old && old->type == SNAP_DIR && n->type == SNAP_DIR && !n->opaque) {
             l->n--;
-            take_folder(old, n);
+            node_take_folder(old, n);
             lay_over(l, old, n);
             continue;
         }
         if (old) {
             old->gone = true;
         }
-        if (is_seen(n)) {
+        if (node_is_seen(n)) {
             hang(l, lower, n);
         }
     }
@@ -159,23 +159,23 @@ struct walk {
     VEC(const char *) replaced; // folders with an entry, below one that a later entry replaced
 };
 
-static struct image_layer_node *descend(struct walk *w, struct image_layer_node *at,
-                                        struct str path, bool make, unsigned depth);
+static struct image_layer_node *walk_descend(struct walk *w, struct image_layer_node *at,
+                                             struct str path, bool make, unsigned depth);
 
 /* Where a link leads to; NULL: nowhere, or to no folder. */
-static struct image_layer_node *follow(struct walk *w, struct image_layer_node *link,
-                                       unsigned depth)
+static struct image_layer_node *walk_follow(struct walk *w, struct image_layer_node *link,
+                                            unsigned depth)
 {
     struct str target = str_of(link->link);
     bool from_top = target.n && target.s[0] == '/';
     w->dangling |= ++w->links > LINKS_MAX;
-    return w->dangling ? NULL : descend(w, from_top ? w->top : link->up, target, false, depth);
+    return w->dangling ? NULL : walk_descend(w, from_top ? w->top : link->up, target, false, depth);
 }
 
 /* The folder that a path leads to inside the layer, with `make` made where it is not there; NULL:
  * there is none, it leads through something that is no folder, or it is too deep. */
-static struct image_layer_node *descend(struct walk *w, struct image_layer_node *at,
-                                        struct str path, bool make, unsigned depth)
+static struct image_layer_node *walk_descend(struct walk *w, struct image_layer_node *at,
+                                             struct str path, bool make, unsigned depth)
 {
     struct str rest = path;
     while (at && rest.n) {
@@ -191,9 +191,9 @@ static struct image_layer_node *descend(struct walk *w, struct image_layer_node 
             continue;
         }
         const char *name = str_dup(&w->scratch, part);
-        struct image_layer_node *next = make ? put(w->l, at, name) : child(w->l, at, name);
+        struct image_layer_node *next = make ? node_put(w->l, at, name) : child(w->l, at, name);
         w->dangling |= !next;
-        next = next && next->type == SNAP_LINK ? follow(w, next, depth) : next;
+        next = next && next->type == SNAP_LINK ? walk_follow(w, next, depth) : next;
         at = next && next->type == SNAP_DIR ? next : NULL;
     }
     return at;
@@ -249,7 +249,7 @@ static struct image_layer_node *find_below(const struct image_layers *l,
         at = part.n ? (at->type == SNAP_DIR ? child(l, at, str_dup(&scratch, part)) : NULL) : at;
     }
     arena_release(&scratch);
-    return at && is_seen(at) ? at : NULL;
+    return at && node_is_seen(at) ? at : NULL;
 }
 
 struct image_layer_node *image_layers_find(const struct image_layers *l, const char *path)
@@ -259,7 +259,7 @@ struct image_layer_node *image_layers_find(const struct image_layers *l, const c
 
 /* ------------------------------------------------------------------ entries */
 
-static enum snap_type type_of(const struct archive_entry *e)
+static enum snap_type entry_type(const struct archive_entry *e)
 {
     switch (archive_entry_filetype((struct archive_entry *)(uintptr_t)e)) {
     case AE_IFDIR: return SNAP_DIR;
@@ -298,7 +298,7 @@ static void take_whiteout(struct walk *w, struct image_layer_node *folder, const
         refuse(w, "removes %s, which it has itself", str_printable(&w->scratch, hidden));
         return;
     }
-    struct image_layer_node *n = put(w->l, folder, hidden);
+    struct image_layer_node *n = node_put(w->l, folder, hidden);
     n->type = SNAP_CHAR;
     n->whiteout = true;
 }
@@ -307,16 +307,16 @@ static void take_whiteout(struct walk *w, struct image_layer_node *folder, const
 static const struct image_layer_node *linked(struct walk *w, const char *raw)
 {
     struct clean_name c = clean_name(&w->scratch, raw);
-    struct image_layer_node *up = *c.last ? descend(w, w->top, c.folder, false, 0) : NULL;
+    struct image_layer_node *up = *c.last ? walk_descend(w, w->top, c.folder, false, 0) : NULL;
     const struct image_layer_node *n = up ? child(w->l, up, c.last) : NULL;
     return n && n->type != SNAP_DIR ? n : NULL;
 }
 
-static void take_content(struct walk *w, struct image_layer_node *n, struct archive_entry *e,
-                         struct image_layer_file *content)
+static void walk_take_content(struct walk *w, struct image_layer_node *n, struct archive_entry *e,
+                              struct image_layer_file *content)
 {
     const char *link = archive_entry_symlink(e);
-    n->type = (uint8_t)type_of(e);
+    n->type = (uint8_t)entry_type(e);
     if (n->type == SNAP_FILE) {
         n->file = content;
     } else if (n->type == SNAP_LINK) {
@@ -351,7 +351,7 @@ static void check_replaced(struct walk *w)
     arena_init(&w->scratch, 0, NULL, NULL);
     for (size_t i = 0; i < w->replaced.n; i++) {
         struct clean_name c = clean_name(&w->scratch, w->replaced.items[i]);
-        const struct image_layer_node *up = descend(w, w->top, c.folder, false, 0);
+        const struct image_layer_node *up = walk_descend(w, w->top, c.folder, false, 0);
         if (!up || !child(w->l, up, c.last)) {
             refuse(w, "has the folder %s, and then something else in its place",
                    str_printable(&w->scratch, w->replaced.items[i]));
@@ -393,7 +393,7 @@ static void take_hard_link(struct walk *w, const struct entry *entry, const char
                str_printable(&w->scratch, to));
         return;
     }
-    struct image_layer_node *n = put(w->l, entry->up, entry->name.last), copy = *from;
+    struct image_layer_node *n = node_put(w->l, entry->up, entry->name.last), copy = *from;
     copy.up = n->up;
     copy.next = n->next;
     copy.chain = n->chain;
@@ -421,9 +421,9 @@ static void place_entry(struct walk *w, const struct entry *entry)
     } else if (hard) {
         take_hard_link(w, entry, hard);
     } else {
-        make_way(w, entry, type_of(entry->e) == SNAP_DIR);
-        struct image_layer_node *n = put(w->l, entry->up, entry->name.last);
-        take_content(w, n, entry->e, entry->file);
+        make_way(w, entry, entry_type(entry->e) == SNAP_DIR);
+        struct image_layer_node *n = node_put(w->l, entry->up, entry->name.last);
+        walk_take_content(w, n, entry->e, entry->file);
         n->named = entry->plain;
     }
 }
@@ -436,12 +436,12 @@ static bool is_idle(struct walk *w, const struct entry *n)
         return starts_with(n->name.last, ".wh.") && !w->dangling;
     }
     struct clean_name folder = clean_name(&w->scratch, str_dup(&w->scratch, n->name.folder));
-    const struct image_layer_node *up = descend(w, w->top, folder.folder, false, 0);
+    const struct image_layer_node *up = walk_descend(w, w->top, folder.folder, false, 0);
     const struct image_layer_node *file = up ? child(w->l, up, folder.last) : NULL;
     return file && file->type != SNAP_LINK;
 }
 
-static void take_entry(struct walk *w, struct archive_entry *e, struct image_layer_file *file)
+static void walk_take_entry(struct walk *w, struct archive_entry *e, struct image_layer_file *file)
 {
     const char *raw = archive_entry_pathname(e) ? archive_entry_pathname(e) : "";
     struct entry n = {e,    file, str_printable(&w->scratch, raw), clean_name(&w->scratch, raw),
@@ -453,7 +453,7 @@ static void take_entry(struct walk *w, struct archive_entry *e, struct image_lay
     } else if (*n.name.last) { // else it is the top
         w->links = 0;
         w->dangling = false;
-        n.up = descend(w, w->top, n.name.folder, true, 0);
+        n.up = walk_descend(w, w->top, n.name.folder, true, 0);
         n.plain = w->links == 0 && raw[0] != '/' && !n.name.climbs;
         if (n.up) {
             place_entry(w, &n);
@@ -547,7 +547,7 @@ static la_int64_t skip_block(struct archive *ar, void *arg, la_int64_t wanted)
     return (la_int64_t)n;
 }
 
-static int broken(struct gm_err *err, struct archive *ar)
+static int archive_broken(struct gm_err *err, struct archive *ar)
 {
     const char *why = archive_error_string(ar);
     return gm_err_set(err, GM_ERR_FORMAT, "a layer is damaged: %s", why ? why : "no tar archive");
@@ -567,7 +567,7 @@ static struct archive *open_layer(struct source *s, struct gm_err *err)
     (void)archive_read_set_skip_callback(ar, skip_block);
     (void)archive_read_set_callback_data(ar, s);
     if (archive_read_open1(ar) != ARCHIVE_OK) {
-        (void)broken(err, ar);
+        (void)archive_broken(err, ar);
         (void)archive_read_free(ar);
         return NULL;
     }
@@ -593,28 +593,28 @@ static int account(struct pass *p, struct archive *ar, struct gm_err *err)
 }
 
 /* The next bytes of an entry: 1; 0 at its end; an error. */
-static int next_bytes(struct pass *p, struct archive *ar, const void **ret, size_t *ret_n,
-                      uint64_t *ret_offset, struct gm_err *err)
+static int pass_next_bytes(struct pass *p, struct archive *ar, const void **ret, size_t *ret_n,
+                           uint64_t *ret_offset, struct gm_err *err)
 {
     la_int64_t offset = 0;
     int step = archive_read_data_block(ar, ret, ret_n, &offset);
     *ret_offset = (uint64_t)offset;
     if (step != ARCHIVE_OK) {
-        return step == ARCHIVE_EOF ? 0 : broken(err, ar);
+        return step == ARCHIVE_EOF ? 0 : archive_broken(err, ar);
     }
     int rc = account(p, ar, err);
     return rc < 0 ? rc : 1;
 }
 
 /* Unpacks what nobody wanted of an entry here, where there is a bound, and not in the library. */
-static int pass_over(struct pass *p, struct archive *ar, struct gm_err *err)
+static int pass_over_member(struct pass *p, struct archive *ar, struct gm_err *err)
 {
     const void *bytes;
     size_t n;
     uint64_t offset;
     int rc = 1;
     while (p->compressed && !p->done && rc > 0) {
-        rc = next_bytes(p, ar, &bytes, &n, &offset, err);
+        rc = pass_next_bytes(p, ar, &bytes, &n, &offset, err);
     }
     return rc < 0 ? rc : account(p, ar, err);
 }
@@ -627,7 +627,7 @@ static int run_pass(struct pass *p, struct archive *ar, struct gm_err *err)
     p->before = l->unpacked;
     while (rc == 0 && !p->done && (step = archive_read_next_header(ar, &e)) != ARCHIVE_EOF) {
         if (step < ARCHIVE_WARN) {
-            return broken(err, ar);
+            return archive_broken(err, ar);
         }
         if (++p->number > ENTRIES_MAX || l->n > ENTRIES_MAX) {
             return gm_err_set(err, GM_ERR_LIMIT, "the image has more than %d files", ENTRIES_MAX);
@@ -637,7 +637,7 @@ static int run_pass(struct pass *p, struct archive *ar, struct gm_err *err)
         arena_init(&p->walk.scratch, 0, NULL, NULL);
         rc = p->each(p, ar, e, err);
         arena_release(&p->walk.scratch);
-        rc = rc < 0 ? rc : pass_over(p, ar, err);
+        rc = rc < 0 ? rc : pass_over_member(p, ar, err);
     }
     return rc;
 }
@@ -654,7 +654,8 @@ static int check_digest(struct source *s, struct archive *ar, struct gm_err *err
     while (n > 0) {
         n = read_block(ar, s, &bytes);
     }
-    return n < 0 ? broken(err, ar) : image_digest_end(&s->digest, s->l->arena, s->place->name, err);
+    return n < 0 ? archive_broken(err, ar)
+                 : image_digest_end(&s->digest, s->l->arena, s->place->name, err);
 }
 
 static int read_layer(struct pass *p, const struct image_layer_place *place,
@@ -678,13 +679,13 @@ static int read_layer(struct pass *p, const struct image_layer_place *place,
 
 /* ------------------------------------------------------------------ the first pass */
 
-static int keep_whole(struct image_layers *l, struct image_layer_file *f, struct archive *ar,
-                      struct gm_err *err)
+static int layers_keep_whole(struct image_layers *l, struct image_layer_file *f, struct archive *ar,
+                             struct gm_err *err)
 {
     char *data = arena_alloc(l->snap.arena, (size_t)f->size + 1);
     la_ssize_t n = archive_read_data(ar, data, (size_t)f->size);
     if (n < 0 || (uint64_t)n != f->size) {
-        return broken(err, ar);
+        return archive_broken(err, ar);
     }
     f->held->data = (struct str){data, (size_t)n};
     f->held->read = true;
@@ -725,14 +726,14 @@ static void copy_part(const struct pages_range *r, const void *block, size_t n, 
 }
 
 /* Reads the content of an entry into ranges, which hold nothing yet. */
-static int read_ranges(struct pass *p, struct archive *ar, const struct pages *wanted,
-                       struct gm_err *err)
+static int pass_read_ranges(struct pass *p, struct archive *ar, const struct pages *wanted,
+                            struct gm_err *err)
 {
     const void *block;
     size_t n;
     uint64_t offset;
     int rc;
-    while ((rc = next_bytes(p, ar, &block, &n, &offset, err)) > 0) {
+    while ((rc = pass_next_bytes(p, ar, &block, &n, &offset, err)) > 0) {
         for (size_t i = 0; i < wanted->n_ranges; i++) {
             copy_part(&wanted->ranges[i], block, n, offset);
         }
@@ -750,7 +751,7 @@ static int next_block(void *arg, const void **ret, size_t *ret_n, uint64_t *ret_
                       struct gm_err *err)
 {
     const struct entry_source *s = arg;
-    return next_bytes(s->pass, s->ar, ret, ret_n, ret_offset, err);
+    return pass_next_bytes(s->pass, s->ar, ret, ret_n, ret_offset, err);
 }
 
 /* Of a compressed layer what nearly every check wants is kept at once. */
@@ -776,7 +777,7 @@ static int index_entry(struct pass *p, struct archive *ar, struct archive_entry 
     const char *path = archive_entry_pathname(e);
     struct image_layer_file *file = NULL;
     int rc = 0;
-    if (type_of(e) == SNAP_FILE && !archive_entry_hardlink(e)) {
+    if (entry_type(e) == SNAP_FILE && !archive_entry_hardlink(e)) {
         const struct image_layer_place *place = &l->places.items[p->walk.layer];
         int64_t size = archive_entry_size(e);
         file = arena_alloc(l->arena, sizeof *file);
@@ -790,7 +791,7 @@ static int index_entry(struct pass *p, struct archive *ar, struct archive_entry 
         rc = plain || !path || archive_entry_sparse_count(e) ? 0
                                                              : keep_early(p, file, path, ar, err);
     }
-    take_entry(&p->walk, e, file);
+    walk_take_entry(&p->walk, e, file);
     return rc;
 }
 
@@ -866,8 +867,8 @@ static struct image_layer_file *file_of_folder(struct walk *w, const char *path,
 
 /* One name of a layer's folder as the entry of an archive would be. Its whiteouts come as what they
  * are: character devices without a number. */
-static void take_name(struct walk *w, const struct image_layer_place *place, const char *path,
-                      const struct stat *st, struct archive_entry *e)
+static void walk_take_name(struct walk *w, const struct image_layer_place *place, const char *path,
+                           const struct stat *st, struct archive_entry *e)
 {
     char *link = NULL;
     (void)archive_entry_clear(e);
@@ -878,7 +879,8 @@ static void take_name(struct walk *w, const struct image_layer_place *place, con
                       &link) == 0) {
         archive_entry_set_symlink(e, link);
     }
-    take_entry(w, e, S_ISREG(st->st_mode) ? file_of_folder(w, path, (uint64_t)st->st_size) : NULL);
+    walk_take_entry(w, e,
+                    S_ISREG(st->st_mode) ? file_of_folder(w, path, (uint64_t)st->st_size) : NULL);
     struct image_layer_node *n = S_ISDIR(st->st_mode) ? find_below(w->l, w->top, path) : NULL;
     if (n) {
         n->opaque = is_opaque(place, path, &w->scratch);
@@ -914,7 +916,7 @@ static int walk_folder(struct folder_walk *f, const char *path, unsigned depth)
         } else if (root_lstat(f->place->root, path_join(&names_arena, f->place->folder, child_path),
                               &st) == 0) {
             arena_init(&f->walk.scratch, 0, NULL, NULL);
-            take_name(&f->walk, f->place, child_path, &st, f->entry);
+            walk_take_name(&f->walk, f->place, child_path, &st, f->entry);
             arena_release(&f->walk.scratch);
             rc = S_ISDIR(st.st_mode) ? walk_folder(f, child_path, depth + 1) : 0;
         }
@@ -1012,7 +1014,8 @@ static int keep_pages(struct pass *pass, struct image_layer_file *f, struct arch
     p->ranges = ranges.items;
     p->n_ranges = ranges.n;
     p->missing = false;
-    return good ? read_ranges(pass, ar, p, err) : gm_err_set(err, GM_ERR_LIMIT, "out of memory");
+    return good ? pass_read_ranges(pass, ar, p, err)
+                : gm_err_set(err, GM_ERR_LIMIT, "out of memory");
 }
 
 static int fetch_entry(struct pass *p, struct archive *ar, struct archive_entry *e,
@@ -1026,7 +1029,7 @@ static int fetch_entry(struct pass *p, struct archive *ar, struct archive_entry 
     }
     struct image_layer_file *f = l->wanted.items[p->next++];
     p->done = p->next >= l->wanted.n || l->wanted.items[p->next]->layer != p->walk.layer;
-    return f->held->all_wanted ? keep_whole(l, f, ar, err) : keep_pages(p, f, ar, err);
+    return f->held->all_wanted ? layers_keep_whole(l, f, ar, err) : keep_pages(p, f, ar, err);
 }
 
 static int by_place(const void *x, const void *y)
@@ -1085,7 +1088,7 @@ int image_layers_fetch(struct image_layers *l, struct gm_err *err)
 
 /* ------------------------------------------------------------------ as a root reads it */
 
-static int by_name(const void *x, const void *y)
+static int nodes_by_name(const void *x, const void *y)
 {
     return strcmp(((const struct snap_name *)x)->name, ((const struct snap_name *)y)->name);
 }
@@ -1094,12 +1097,12 @@ static void fill_folder(struct image_layers *l, struct snap_node *n,
                         const struct image_layer_node *dir)
 {
     for (const struct image_layer_node *k = dir->down; k; k = k->next) {
-        if (is_seen(k)) {
+        if (node_is_seen(k)) {
             VEC_PUSH(l->snap.arena, &n->names, (struct snap_name){.name = k->name});
         }
     }
     if (n->names.n) {
-        qsort(n->names.items, n->names.n, sizeof *n->names.items, by_name);
+        qsort(n->names.items, n->names.n, sizeof *n->names.items, nodes_by_name);
     }
     n->list_rc = 0;
 }
@@ -1139,7 +1142,7 @@ static void fill_by_type(struct image_layers *l, struct snap_node *n,
     }
 }
 
-static bool fill(void *arg, struct snap *s, const char *path)
+static bool layers_fill(void *arg, struct snap *s, const char *path)
 {
     struct image_layers *l = arg;
     const struct image_layer_node *from = image_layers_find(l, path);
@@ -1185,7 +1188,7 @@ static const char *in_place(struct image_layers *l, const struct image_layer_fil
     return place->base + (f->offset - place->offset);
 }
 
-static void want(struct image_layers *l, struct image_layer_file *f)
+static void file_want(struct image_layers *l, struct image_layer_file *f)
 {
     if (!f->wanted) {
         f->wanted = true;
@@ -1256,7 +1259,7 @@ static void content(void *arg, struct snap *s, struct snap_node *n, size_t first
         return;
     } else if ((f->size <= WHOLE_MAX && !f->held->kept) || (!map && f->size <= TEXT_MAX)) {
         f->held->all_wanted = true;
-        want(l, f);
+        file_want(l, f);
     } else {
         if (!f->held->pages) {
             f->held->pages = pages_of(l, f);
@@ -1270,12 +1273,12 @@ static void content(void *arg, struct snap *s, struct snap_node *n, size_t first
 void image_layers_init(struct image_layers *l, struct arena *a)
 {
     *l = (struct image_layers){.arena = a};
-    grow(l);
+    nodes_grow(l);
     l->root = arena_alloc(a, sizeof *l->root);
     *l->root = (struct image_layer_node){.name = "", .type = SNAP_DIR, .mode = 0755};
     snap_init(&l->snap, a);
     image_keep_init(&l->keep, a);
-    l->snap.source = (struct snap_source){fill, content, l};
+    l->snap.source = (struct snap_source){layers_fill, content, l};
 }
 
 void image_layers_release(struct image_layers *l)

@@ -24,7 +24,7 @@ int image_outer_bound(uint64_t unpacked, uint64_t in_all, uint64_t packed, struc
                : 0;
 }
 
-static int broken(const struct image_outer *o, struct gm_err *err)
+static int outer_broken(const struct image_outer *o, struct gm_err *err)
 {
     const char *why = o->ar ? archive_error_string(o->ar) : NULL;
     return gm_err_set(err, GM_ERR_FORMAT, "the archive is damaged: %s", why ? why : "no memory");
@@ -40,7 +40,7 @@ void image_outer_release(struct image_outer *o)
     o->n = 0;
 }
 
-static int begin(struct image_outer *o, struct gm_err *err)
+static int outer_begin(struct image_outer *o, struct gm_err *err)
 {
     struct archive_entry *e;
     image_outer_release(o);
@@ -49,7 +49,7 @@ static int begin(struct image_outer *o, struct gm_err *err)
     }
     o->ar = archive_read_new();
     if (!o->ar) {
-        return broken(o, err);
+        return outer_broken(o, err);
     }
     (void)archive_read_support_format_raw(o->ar); // each is compiled in
     (void)archive_read_support_filter_gzip(o->ar);
@@ -58,7 +58,7 @@ static int begin(struct image_outer *o, struct gm_err *err)
     return archive_read_open_fd(o->ar, o->fd, BLOCK) == ARCHIVE_OK &&
                    archive_read_next_header(o->ar, &e) == ARCHIVE_OK
                ? 0
-               : broken(o, err);
+               : outer_broken(o, err);
 }
 
 /* The block behind the last; n is 0 at the end. */
@@ -69,7 +69,7 @@ static int step(struct image_outer *o, struct gm_err *err)
     la_int64_t offset = 0;
     int rc = archive_read_data_block(o->ar, &block, &n, &offset);
     if (rc != ARCHIVE_OK && rc != ARCHIVE_EOF) {
-        return broken(o, err);
+        return outer_broken(o, err);
     }
     o->at += o->n;
     o->block = block;
@@ -86,7 +86,7 @@ int image_outer_read(struct image_outer *o, uint64_t offset, const void **ret, s
 {
     int rc = 0;
     if (!o->ar || offset < o->at) {
-        rc = begin(o, err);
+        rc = outer_begin(o, err);
         rc = rc < 0 ? rc : step(o, err);
     }
     while (rc == 0 && o->n && offset >= o->at + o->n) {

@@ -61,7 +61,7 @@ static bool spend(struct split *s, uint64_t n)
 }
 
 /* The piece of an archive that a line holds; valid until the next line. */
-static size_t take_piece(struct split *s, const char *text, const void **ret)
+static size_t split_take_piece(struct split *s, const char *text, const void **ret)
 {
     struct base64_decode_ctx ctx;
     size_t n = strlen(text), got = BASE64_DECODE_LENGTH(n);
@@ -120,7 +120,7 @@ static void open_content(struct split *s, const char *name, uint64_t size)
 }
 
 /* The next line: a piece of the archive, of which the length is returned, or a file to be read. */
-static size_t take_line(struct split *s, const void **ret)
+static size_t split_take_line(struct split *s, const void **ret)
 {
     json_t *doc = json_loads(s->line, 0, NULL);
     const char *name = json_string_value(json_object_get(doc, "name"));
@@ -129,7 +129,7 @@ static size_t take_line(struct split *s, const void **ret)
     bool is_file = json_integer_value(json_object_get(doc, "type")) == TYPE_FILE;
     size_t n = 0;
     if (!is_file && payload) {
-        n = take_piece(s, payload, ret);
+        n = split_take_piece(s, payload, ret);
     } else if (!is_file || size < 0) {
         s->why = damaged;
     } else if (size > 0 && !name) {
@@ -141,13 +141,13 @@ static size_t take_line(struct split *s, const void **ret)
     return n;
 }
 
-static bool goes_on(const struct split *s)
+static bool split_goes_on(const struct split *s)
 {
     return s->rc == 0 && !s->why;
 }
 
 /* False: there is none, or it cannot be read. */
-static bool next_line(struct split *s)
+static bool split_next_line(struct split *s)
 {
     if (!gzgets(s->from, s->line, LINE_MAX_BYTES)) {
         int code = Z_OK;
@@ -174,7 +174,7 @@ static void close_content(struct split *s)
     s->fd = -1;
 }
 
-static size_t take_content(struct split *s, const void **ret)
+static size_t split_take_content(struct split *s, const void **ret)
 {
     ssize_t n = read(s->fd, s->block, s->wanted < BLOCK ? (size_t)s->wanted : BLOCK);
     if (n <= 0) {
@@ -190,15 +190,15 @@ static size_t take_content(struct split *s, const void **ret)
 }
 
 /* The next bytes of the archive (struct layer_feed). */
-static bool next_bytes(void *arg, const void **ret, size_t *ret_n)
+static bool split_next_bytes(void *arg, const void **ret, size_t *ret_n)
 {
     struct split *s = arg;
     size_t n = 0;
     *ret = s->block;
-    while (n == 0 && goes_on(s) && (s->fd >= 0 || next_line(s))) {
-        n = s->fd >= 0 ? take_content(s, ret) : take_line(s, ret);
+    while (n == 0 && split_goes_on(s) && (s->fd >= 0 || split_next_line(s))) {
+        n = s->fd >= 0 ? split_take_content(s, ret) : split_take_line(s, ret);
     }
-    if (!goes_on(s) || !spend(s, n)) {
+    if (!split_goes_on(s) || !spend(s, n)) {
         return false;
     }
     image_digest_take(&s->run, *ret, n);
@@ -229,7 +229,7 @@ static bool has_attribute(struct comparison *c, const char *path, const char *na
 }
 
 /* Whether a part's name is the file at `path`, which may be another hard link to it. */
-static bool is_same_file(struct comparison *c, const char *name, const char *path)
+static bool comparison_is_same_file(struct comparison *c, const char *name, const char *path)
 {
     const struct split *s = c->split;
     struct stat x, y;
@@ -257,7 +257,7 @@ static bool comes_from_file(struct comparison *c, const struct image_layer_file 
         f->in_place && s->parts.n
             ? bsearch(&f->offset, s->parts.items, s->parts.n, sizeof *part, by_offset)
             : NULL;
-    return part && part->size == f->size && is_same_file(c, part->name, path);
+    return part && part->size == f->size && comparison_is_same_file(c, part->name, path);
 }
 
 static void compare_files(struct comparison *c, const struct image_layer_file *archive,
@@ -273,8 +273,8 @@ static void compare_files(struct comparison *c, const struct image_layer_file *a
 }
 
 /* Two nodes of a name; *path* is below the folder. */
-static void compare_nodes(struct comparison *c, const struct image_layer_node *archive,
-                          const struct image_layer_node *own, const char *path)
+static void comparison_nodes(struct comparison *c, const struct image_layer_node *archive,
+                             const struct image_layer_node *own, const char *path)
 {
     bool is_content = archive->type == SNAP_FILE || archive->type == SNAP_LINK ||
                       own->type == SNAP_FILE || own->type == SNAP_LINK;
@@ -300,7 +300,7 @@ static void compare_nodes(struct comparison *c, const struct image_layer_node *a
 static void find_added(struct comparison *c, const struct image_layer_node *archive,
                        const struct image_layer_node *own, const char *path)
 {
-    for (const struct image_layer_node *n = own->down; n && goes_on(c->split); n = n->next) {
+    for (const struct image_layer_node *n = own->down; n && split_goes_on(c->split); n = n->next) {
         if (!n->gone && !layers_child(&c->archive, archive, n->name)) {
             const char *name = *path ? path_join(&c->scratch, path, n->name) : n->name;
             if (n->type == SNAP_FILE || n->type == SNAP_LINK) {
@@ -317,17 +317,18 @@ static void compare_folders(struct comparison *c, const struct image_layer_node 
 {
     struct arena names;
     arena_init(&names, 0, NULL, NULL);
-    for (const struct image_layer_node *n = archive->down; n && goes_on(c->split); n = n->next) {
+    for (const struct image_layer_node *n = archive->down; n && split_goes_on(c->split);
+         n = n->next) {
         const char *name = *path ? path_join(&names, path, n->name) : n->name;
         const struct image_layer_node *same = layers_child(&c->own, own, n->name);
         arena_init(&c->scratch, 0, NULL, NULL);
         if (!n->gone && !same) {
             set_doubt(c, name, "is not in the layer's folder");
         } else if (!n->gone) {
-            compare_nodes(c, n, same, name);
+            comparison_nodes(c, n, same, name);
         }
         arena_release(&c->scratch);
-        if (!n->gone && n->type == SNAP_DIR && goes_on(c->split)) {
+        if (!n->gone && n->type == SNAP_DIR && split_goes_on(c->split)) {
             compare_folders(c, n, same, name);
         }
     }
@@ -342,9 +343,9 @@ static void finish_archive(struct split *s)
 {
     const void *bytes;
     size_t n = 1;
-    while (n && next_bytes(s, &bytes, &n)) {
+    while (n && split_next_bytes(s, &bytes, &n)) {
     }
-    if (goes_on(s)) {
+    if (split_goes_on(s)) {
         struct arena a;
         arena_init(&a, 0, NULL, NULL);
         s->rc = image_digest_end(&s->run, &a, s->folder, s->err);
@@ -357,19 +358,19 @@ static void compare_layer(struct split *s)
     struct comparison c = {.split = s};
     struct image_layer_node archive, own;
     struct gm_err err;
-    const struct layer_feed feed = {next_bytes, s};
+    const struct layer_feed feed = {split_next_bytes, s};
     const struct image_layer_place place = {.fd = -1, .size = IMAGE_SPLIT_BYTES_MAX, .feed = &feed};
     image_layers_init(&c.archive, s->arena);
     image_layers_init(&c.own, s->arena);
     int rc = layers_read(&c.archive, &place, &archive, &err);
     finish_archive(s);
-    if (goes_on(s) && (rc < 0 || c.archive.n_refused || c.archive.n_unnamed)) {
+    if (split_goes_on(s) && (rc < 0 || c.archive.n_refused || c.archive.n_unnamed)) {
         s->why = "its archive cannot be read as engines do";
     }
-    if (goes_on(s) && layers_read_folder(&c.own, s->root, s->folder, &own, &err) < 0) {
+    if (split_goes_on(s) && layers_read_folder(&c.own, s->root, s->folder, &own, &err) < 0) {
         s->why = "its folder cannot be read";
     }
-    if (goes_on(s)) {
+    if (split_goes_on(s)) {
         compare_folders(&c, &archive, &own, "");
     }
     image_layers_release(&c.archive);

@@ -38,7 +38,7 @@ static const char *read_word(struct search *s, const char *path)
                                                                 : NULL;
 }
 
-static bool is_id(struct search *s, const char *id)
+static bool search_is_id(struct search *s, const char *id)
 {
     return strlen(s->name) >= ID_MIN && starts_with(id, s->name);
 }
@@ -72,7 +72,7 @@ static int add_folders(struct search *s, const struct image_split_layer *layers,
 
 /* Takes the configuration, which `id` is the digest of ("HEX"); *ret: it, or NULL where it cannot
  * be read. */
-static int take_config(struct search *s, const char *path, const char *id, json_t **ret)
+static int search_take_config(struct search *s, const char *path, const char *id, json_t **ret)
 {
     const char *wanted = arena_printf(s->a, "sha256:%s", id);
     struct image_digest digest;
@@ -123,7 +123,7 @@ static const json_t *podman_image(struct search *s, const json_t *images)
                 return image;
             }
         }
-        if (id && is_id(s, id)) {
+        if (id && search_is_id(s, id)) {
             return image;
         }
     }
@@ -173,8 +173,8 @@ static int open_podman(struct search *s, const char *storage, const json_t *imag
         at = text_at(layer_of(layers, at), "parent");
     }
     const char *key = base64(s->a, arena_printf(s->a, "sha256:%s", id));
-    int rc = take_config(s, arena_printf(s->a, "%s/overlay-images/%s/=%s", storage, id, key), id,
-                         &config);
+    int rc = search_take_config(s, arena_printf(s->a, "%s/overlay-images/%s/=%s", storage, id, key),
+                                id, &config);
     take_diff_ids(s, stored + n, CHAIN_MAX - n, config);
     json_decref(config);
     json_decref(layers);
@@ -208,7 +208,7 @@ static const char *docker_id(struct search *s, const char *top)
             const char *value = json_string_value(id);
             if (!found && value && starts_with(value, "sha256:") &&
                 (image_is_named(s->a, arena_printf(s->a, "/%s", tag), s->name) ||
-                 is_id(s, value + 7))) {
+                 search_is_id(s, value + 7))) {
                 s->im->name = arena_strdup(s->a, tag);
                 found = arena_strdup(s->a, value + 7);
             }
@@ -241,7 +241,7 @@ static int open_docker(struct search *s, const char *storage, const char *top, c
     struct root_dir names = {0};
     json_t *config;
     const char *path = arena_printf(s->a, "%s/imagedb/content/sha256/%s", top, id);
-    int rc = take_config(s, path, id, &config);
+    int rc = search_take_config(s, path, id, &config);
     const json_t *diffs = json_object_get(json_object_get(config, "rootfs"), "diff_ids");
     size_t n = 0, wanted = json_array_size(diffs);
     bool whole = wanted > 0 && wanted <= CHAIN_MAX &&
