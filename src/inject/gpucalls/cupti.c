@@ -118,7 +118,7 @@ static uintptr_t this_thread(void)
     return who;
 }
 
-static struct thread *thread_of(bool make)
+static struct thread *cupti_thread(bool make)
 {
     uintptr_t who = this_thread();
     uint32_t at = (uint32_t)((who * 0x9e3779b97f4a7c15u) >> 54);
@@ -141,7 +141,7 @@ static struct thread *thread_of(bool make)
 
 static void runtime_enters(void)
 {
-    struct thread *t = thread_of(true);
+    struct thread *t = cupti_thread(true);
     if (t && t->depth++ == 0) {
         t->inner = 0;
     }
@@ -188,8 +188,8 @@ static void skip_libraries(struct gpucall_trace *trace)
     trace->n -= n;
 }
 
-static void failed(int domain, const struct callback_data *d, int result,
-                   struct unwind_registers *r, struct thread *t)
+static void call_failed(int domain, const struct callback_data *d, int result,
+                        struct unwind_registers *r, struct thread *t)
 {
     const struct gpucall_function *f = function_named(d->function);
     const char *name = f ? gpucall_text + f->name : NULL;
@@ -216,10 +216,10 @@ static void call_leaves(int domain, const struct callback_data *d, struct unwind
     if (!gpucall_is_cupti()) {
         return; // a child of fork(), whose calls the stubs tell
     }
-    struct thread *t = thread_of(false);
+    struct thread *t = cupti_thread(false);
     int result = d->result ? *(const int *)d->result : 0;
     if (result) {
-        failed(domain, d, result, r, t);
+        call_failed(domain, d, result, r, t);
     } else if (t && domain == RUNTIME_CALLS) {
         gpucall_succeeded(t->inner);
     }

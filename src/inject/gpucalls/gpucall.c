@@ -23,7 +23,7 @@ static bool is_ending;
 
 /* ------------------------------------------------------------------ the start */
 
-static void start(int argc, char **argv, char **env)
+static void gpucall_start(int argc, char **argv, char **env)
 {
     static const char name[] = "GPUMEND_TRACE_GPU=", page[] = LOSS_VARIABLE "=";
     (void)argc, (void)argv;
@@ -44,7 +44,7 @@ static void start(int argc, char **argv, char **env)
 }
 
 static void (*const starts[])(int, char **, char **)
-    __attribute__((section(".init_array"), used)) = {start};
+    __attribute__((section(".init_array"), used)) = {gpucall_start};
 static void (*const ends[])(void)
     __attribute__((section(".fini_array"), used)) = {gpucall_tell_end};
 
@@ -81,7 +81,7 @@ unsigned la_version(unsigned version)
 
 static const char libraries[][12] = {"libcuda.so", "libcudart", "libamdhip64"};
 
-static bool is_gpu(const char *path)
+static bool path_is_gpu(const char *path)
 {
     const char *name = gpucall_base_name(path);
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
@@ -112,7 +112,7 @@ static bool needs_gpu(const struct gpucall_object *o)
 {
     for (const Elf64_Dyn *d = o->map->l_ld; d && d->d_tag != DT_NULL; d++) {
         if (d->d_tag == DT_NEEDED && o->strings && d->d_un.d_val < o->n_strings &&
-            is_gpu(o->strings + d->d_un.d_val)) {
+            path_is_gpu(o->strings + d->d_un.d_val)) {
             return true;
         }
     }
@@ -168,7 +168,7 @@ static void learn_memory(struct gpucall_object *o, const Elf64_Phdr *headers, si
 }
 
 /* The program's headers are known from its start; those of a library stand where it begins. */
-static void learn(struct gpucall_object *o, bool is_main)
+static void object_learn(struct gpucall_object *o, bool is_main)
 {
     Elf64_Ehdr e;
     learn_symbols(o);
@@ -209,8 +209,8 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
     }
     look_for_waiting();
     bool is_main = !gpucall_objects_n;
-    struct gpucall_object seen = {.map = map, .gpu = is_gpu(map->l_name)};
-    learn(&seen, is_main);
+    struct gpucall_object seen = {.map = map, .gpu = path_is_gpu(map->l_name)};
+    object_learn(&seen, is_main);
     bool needs = needs_gpu(&seen);
     seen.waiting = needs && !seen.gpu ? LOOKS : 0;
     *o = seen;
@@ -277,7 +277,7 @@ const char *gpucall_symbol(const struct gpucall_object *o, uintptr_t address)
 
 /* ------------------------------------------------------------------ functions */
 
-static int compare(const char *a, const char *b)
+static int versions_compare(const char *a, const char *b)
 {
     while (*a && *a == *b) {
         a++, b++;
@@ -291,7 +291,7 @@ static uint32_t first_from(const char *name)
     uint32_t low = 0, high = gpucall_functions_n;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (compare(gpucall_text + gpucall_functions[middle].name, name) < 0) {
+        if (versions_compare(gpucall_text + gpucall_functions[middle].name, name) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -380,7 +380,7 @@ static bool wait_ready(struct gpucall_entry *e)
     return false; // its maker was lost, in a fork
 }
 
-static void fill(struct gpucall_entry *e, uintptr_t real, uint32_t index)
+static void entry_fill(struct gpucall_entry *e, uintptr_t real, uint32_t index)
 {
     const struct gpucall_function *function = &gpucall_functions[index];
     e->real = real;
@@ -399,12 +399,12 @@ static bool take_stale(struct gpucall_entry *e, uint64_t key, uintptr_t real, ui
         return false;
     }
     __atomic_store_n(&e->key, key, __ATOMIC_RELEASE);
-    fill(e, real, index);
+    entry_fill(e, real, index);
     return true;
 }
 
 /* A hash table by the function, so that all stubs of one stand together. */
-static uint32_t place_of(uint32_t index, uint32_t step)
+static uint32_t entry_place(uint32_t index, uint32_t step)
 {
     return (uint32_t)(((index + 1) * 0x9e3779b97f4a7c15u) >> 52) % GPUCALL_STUBS + step;
 }
@@ -418,7 +418,7 @@ uintptr_t gpucall_stub_for(uintptr_t real, const struct gpucall_function *functi
         return real;
     }
     for (; n < GPUCALL_STUBS; n++) { // one that is there
-        uint32_t at = place_of(index, n) % GPUCALL_STUBS;
+        uint32_t at = entry_place(index, n) % GPUCALL_STUBS;
         uint64_t now = __atomic_load_n(&gpucall_entries[at].key, __ATOMIC_ACQUIRE);
         if (now == key && __atomic_load_n(&gpucall_entries[at].ready, __ATOMIC_ACQUIRE) != STALE) {
             return wait_ready(&gpucall_entries[at]) ? stubs + (uintptr_t)at * 16 : real;
@@ -428,17 +428,17 @@ uintptr_t gpucall_stub_for(uintptr_t real, const struct gpucall_function *functi
         }
     }
     for (uint32_t i = 0; i < n; i++) { // one that was
-        uint32_t at = place_of(index, i) % GPUCALL_STUBS;
+        uint32_t at = entry_place(index, i) % GPUCALL_STUBS;
         if (take_stale(&gpucall_entries[at], key, real, index)) {
             return stubs + (uintptr_t)at * 16;
         }
     }
     for (; n < GPUCALL_STUBS; n++) { // a new one
-        uint32_t at = place_of(index, n) % GPUCALL_STUBS;
+        uint32_t at = entry_place(index, n) % GPUCALL_STUBS;
         uint64_t now = 0;
         if (__atomic_compare_exchange_n(&gpucall_entries[at].key, &now, key, false,
                                         __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            fill(&gpucall_entries[at], real, index);
+            entry_fill(&gpucall_entries[at], real, index);
             return stubs + (uintptr_t)at * 16;
         }
     }

@@ -68,7 +68,7 @@ enum {
     COMPACT_MORE = 16
 }; // a compact text that is not ASCII has its UTF-8 and that one's length too
 
-static uint16_t word_of(const uint64_t *table, unsigned i, bool *ok)
+static uint16_t table_word(const uint64_t *table, unsigned i, bool *ok)
 {
     *ok = *ok && table[i] < 4096;
     return (uint16_t)table[i];
@@ -82,23 +82,23 @@ static bool read_layout(uintptr_t runtime, unsigned minor, struct gpucall_layout
     if (!ok) {
         return false;
     }
-    uint16_t ascii = word_of(t, TABLE_ASCII, &ok);
+    uint16_t ascii = table_word(t, TABLE_ASCII, &ok);
     *ret = (struct gpucall_layout){minor,
                                    minor,
-                                   word_of(t, TABLE_FRAME, &ok),
+                                   table_word(t, TABLE_FRAME, &ok),
                                    NOWHERE,
-                                   word_of(t, TABLE_CODE, &ok),
-                                   word_of(t, TABLE_PREVIOUS, &ok),
-                                   word_of(t, TABLE_AT, &ok),
-                                   word_of(t, TABLE_OWNER, &ok),
-                                   word_of(t, TABLE_FILE, &ok),
-                                   word_of(t, TABLE_NAME, &ok),
-                                   word_of(t, TABLE_CODE_BYTES, &ok),
+                                   table_word(t, TABLE_CODE, &ok),
+                                   table_word(t, TABLE_PREVIOUS, &ok),
+                                   table_word(t, TABLE_AT, &ok),
+                                   table_word(t, TABLE_OWNER, &ok),
+                                   table_word(t, TABLE_FILE, &ok),
+                                   table_word(t, TABLE_NAME, &ok),
+                                   table_word(t, TABLE_CODE_BYTES, &ok),
                                    ascii,
                                    (uint16_t)(ascii + COMPACT_MORE),
-                                   word_of(t, TABLE_TYPE, &ok),
-                                   word_of(t, TABLE_LENGTH, &ok),
-                                   word_of(t, TABLE_STATE, &ok)};
+                                   table_word(t, TABLE_TYPE, &ok),
+                                   table_word(t, TABLE_LENGTH, &ok),
+                                   table_word(t, TABLE_STATE, &ok)};
     return ok;
 }
 
@@ -122,7 +122,7 @@ static bool is_of_type(const struct gpucall_layout *l, uintptr_t object, uintptr
 /* ------------------------------------------------------------------ texts */
 
 /* A byte of a file's name that is not UTF-8 is a lone surrogate (PEP 383), which has no UTF-8. */
-static size_t put_utf8(char *to, uint32_t c)
+static size_t frame_put_utf8(char *to, uint32_t c)
 {
     c = (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ? 0xfffd : c;
     unsigned n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
@@ -159,7 +159,7 @@ static bool copy_text(const struct gpucall_python *p, uintptr_t text, char *ret,
         }
         uint32_t c = 0; // little-endian, as the two architectures are
         memcpy(&c, piece + i % sizeof piece, kind);
-        n += put_utf8(ret + n, c);
+        n += frame_put_utf8(ret + n, c);
     }
     ret[n] = '\0';
     return n > 0;
@@ -184,7 +184,7 @@ static bool may_be_python(const struct gpucall_object *o)
            (o == gpucall_objects || gpucall_starts(gpucall_base_name(o->map->l_name), "libpython"));
 }
 
-static bool find_in(const struct gpucall_object *o, struct gpucall_interpreter *ret)
+static bool interpreter_find_in(const struct gpucall_object *o, struct gpucall_interpreter *ret)
 {
     uintptr_t state = symbol_of(o, "PyGILState_GetThisThreadState");
     struct gpucall_layout layout;
@@ -207,7 +207,7 @@ static struct {
     struct gpucall_interpreter interpreter;
 } known;
 
-static bool find(struct gpucall_interpreter *ret)
+static bool interpreter_find(struct gpucall_interpreter *ret)
 {
     for (uint32_t i = 0; i < gpucall_objects_n; i++) {
         const struct gpucall_object *o = &gpucall_objects[i];
@@ -219,7 +219,7 @@ static bool find(struct gpucall_interpreter *ret)
             return true;
         }
         uint32_t free = 0;
-        if (find_in(o, ret)) {
+        if (interpreter_find_in(o, ret)) {
             if (__atomic_compare_exchange_n(&known.state, &free, 1, false, __ATOMIC_ACQ_REL,
                                             __ATOMIC_RELAXED)) {
                 known.map = o->map;
@@ -235,7 +235,7 @@ static bool find(struct gpucall_interpreter *ret)
 bool gpucall_python_begin(struct gpucall_python *ret)
 {
     *ret = (struct gpucall_python){.frame = 0};
-    if (find(&ret->of)) {
+    if (interpreter_find(&ret->of)) {
         uintptr_t thread = ((uintptr_t(*)(void))ret->of.thread_state)(); // NOLINT: of Python's
         ret->frame = innermost(&ret->of.layout, thread);
     }

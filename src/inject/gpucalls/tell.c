@@ -59,7 +59,7 @@ static bool has_standard_error;
 
 /* ------------------------------------------------------------------ text */
 
-static void put(struct text *t, const char *s)
+static void text_put(struct text *t, const char *s)
 {
     while (*s && t->n + 1 < t->max) {
         t->at[t->n++] = *s++;
@@ -70,10 +70,10 @@ static void put(struct text *t, const char *s)
 static void put_char(struct text *t, char c)
 {
     const char s[2] = {c, '\0'};
-    put(t, s);
+    text_put(t, s);
 }
 
-static void put_number(struct text *t, uint64_t value, unsigned base)
+static void text_put_number(struct text *t, uint64_t value, unsigned base)
 {
     char digits[24];
     size_t at = sizeof digits - 1;
@@ -82,18 +82,18 @@ static void put_number(struct text *t, uint64_t value, unsigned base)
         digits[--at] = "0123456789abcdef"[value % base];
         value /= base;
     } while (value);
-    put(t, base == 16 ? "0x" : "");
-    put(t, digits + at);
+    text_put(t, base == 16 ? "0x" : "");
+    text_put(t, digits + at);
 }
 
 static void put_signed(struct text *t, int64_t value)
 {
-    put(t, value < 0 ? "-" : "");
-    put_number(t, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10);
+    text_put(t, value < 0 ? "-" : "");
+    text_put_number(t, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10);
 }
 
 /* How many bytes of a UTF-8 sequence begin here; 0: none. */
-static unsigned sequence(const unsigned char *s)
+static unsigned utf8_sequence(const unsigned char *s)
 {
     unsigned n = *s >= 0xf0 && *s < 0xf5 ? 4 : *s >= 0xe0 ? 3 : *s >= 0xc2 ? 2 : 0;
     if (*s >= 0xf5 || *s < 0xc2) {
@@ -108,19 +108,19 @@ static unsigned sequence(const unsigned char *s)
 }
 
 /* The inside of a JSON text; also what a terminal is shown. */
-static void put_escaped(struct text *t, const char *s)
+static void text_put_escaped(struct text *t, const char *s)
 {
     for (const unsigned char *c = (const unsigned char *)s; *c;) {
-        unsigned n = *c >= 0x80 ? sequence(c) : 1;
+        unsigned n = *c >= 0x80 ? utf8_sequence(c) : 1;
         if (*c == '"' || *c == '\\') {
             put_char(t, '\\');
         }
         if (*c < 0x20 || *c == 0x7f) {
-            put(t, "\\u00");
+            text_put(t, "\\u00");
             put_char(t, "0123456789abcdef"[*c >> 4]);
             put_char(t, "0123456789abcdef"[*c & 15]);
         } else if (!n) {
-            put(t, "\\ufffd");
+            text_put(t, "\\ufffd");
         } else {
             for (unsigned i = 0; i < n; i++) {
                 put_char(t, (char)c[i]);
@@ -133,7 +133,7 @@ static void put_escaped(struct text *t, const char *s)
 static void put_string(struct text *t, const char *s)
 {
     put_char(t, '"');
-    put_escaped(t, s);
+    text_put_escaped(t, s);
     put_char(t, '"');
 }
 
@@ -160,7 +160,7 @@ static const char *api_name(enum gpucall_api api)
     return "cuda-driver";
 }
 
-static bool is_named(const char *pattern, const char *name)
+static bool pattern_names(const char *pattern, const char *name)
 {
     while (*pattern && *pattern != '*' && *pattern == *name) {
         pattern++, name++;
@@ -172,7 +172,7 @@ bool gpucall_by_design(const char *name, int result)
 {
     for (uint32_t i = 0; i < gpucall_designs_n; i++) {
         if (gpucall_designs[i].code == result &&
-            is_named(gpucall_text + gpucall_designs[i].name, name)) {
+            pattern_names(gpucall_text + gpucall_designs[i].name, name)) {
             return true;
         }
     }
@@ -206,7 +206,7 @@ static void take_member(struct arguments *a, char kind, unsigned size, uint64_t 
     a->at += n;
 }
 
-static void take_words(struct arguments *a, unsigned n, uint64_t *ret)
+static void arguments_take_words(struct arguments *a, unsigned n, uint64_t *ret)
 {
     bool in_registers = n <= 2 && a->n_registers + n <= GPUCALL_REGISTERS;
     for (unsigned i = 0; i < n; i++) {
@@ -222,7 +222,7 @@ static void put_text_at(struct text *t, uintptr_t at)
     char s[NAME_MAX_SHOWN + 4];
     size_t n = 0;
     if (!at) {
-        put(t, "NULL");
+        text_put(t, "NULL");
         return;
     }
     while (n < NAME_MAX_SHOWN && unwind_read(&s[n], at + n, 1) && s[n]) {
@@ -241,29 +241,29 @@ static void put_value(struct text *t, char kind, unsigned size, const uint64_t *
     case 'd':
     case 'i':
     case 'e': put_signed(t, (int32_t)words[0]); return;
-    case 'u': put_number(t, (uint32_t)words[0], 10); return;
-    case 'c': put_number(t, words[0] & 0xff, 10); return;
+    case 'u': text_put_number(t, (uint32_t)words[0], 10); return;
+    case 'c': text_put_number(t, words[0] & 0xff, 10); return;
     case 'n':
-    case 'l': put_number(t, words[0], 10); return;
+    case 'l': text_put_number(t, words[0], 10); return;
     case 's': put_text_at(t, words[0]); return;
     case 'S':
         if (size == 12) { // dim3
-            put_number(t, (uint32_t)words[0], 10);
+            text_put_number(t, (uint32_t)words[0], 10);
             put_char(t, 'x');
-            put_number(t, words[0] >> 32, 10);
+            text_put_number(t, words[0] >> 32, 10);
             put_char(t, 'x');
-            put_number(t, (uint32_t)words[1], 10);
+            text_put_number(t, (uint32_t)words[1], 10);
         } else { // a memory location: kind and id
             put_signed(t, (int32_t)words[0]);
             put_char(t, ':');
             put_signed(t, (int32_t)(words[0] >> 32));
         }
         return;
-    default: put_number(t, words[0], 16); return;
+    default: text_put_number(t, words[0], 16); return;
     }
 }
 
-static bool is_shown(char kind, unsigned size)
+static bool argument_is_shown(char kind, unsigned size)
 {
     return kind != 'o' && kind != 'F' && (kind != 'S' || size == 12 || size == 8);
 }
@@ -287,11 +287,11 @@ static void put_arguments(struct text *t, const struct gpucall_call *c, bool jso
         if (c->members) {
             take_member(&a, kind, size, words);
         } else {
-            take_words(&a, n, words);
+            arguments_take_words(&a, n, words);
         }
-        bool shown = is_shown(kind, size);
-        put(t, !shown || !more ? "" : json ? "," : ", ");
-        put(t, json && shown ? "\"" : "");
+        bool shown = argument_is_shown(kind, size);
+        text_put(t, !shown || !more ? "" : json ? "," : ", ");
+        text_put(t, json && shown ? "\"" : "");
         for (k++; *k && *k != ' '; k++) {
             if (shown) {
                 put_char(t, *k);
@@ -302,16 +302,16 @@ static void put_arguments(struct text *t, const struct gpucall_call *c, bool jso
             continue;
         }
         more = true;
-        put(t, json ? "\":" : "=");
+        text_put(t, json ? "\":" : "=");
         bool quoted = json && (kind == 'p' || kind == 'h' || kind == 'S');
         bool null = json && kind == 's' && !words[0];
-        put(t, quoted ? "\"" : "");
+        text_put(t, quoted ? "\"" : "");
         if (null) {
-            put(t, "null");
+            text_put(t, "null");
         } else {
             put_value(t, kind, size, words);
         }
-        put(t, quoted ? "\"" : "");
+        text_put(t, quoted ? "\"" : "");
     }
 }
 
@@ -332,11 +332,11 @@ static const char *object_path(const struct gpucall_object *o, char *buffer, siz
 static void copy_cut(char *ret, size_t max, const char *s)
 {
     struct text t = {.at = ret, .max = max};
-    put(&t, s);
+    text_put(&t, s);
 }
 
 /* A return address: object and offset, and the function where one is named. */
-static void find_place(uintptr_t pc, struct place *ret)
+static void place_find(uintptr_t pc, struct place *ret)
 {
     char buffer[PLACE_PATH];
     const struct gpucall_object *o = gpucall_object_of(pc - 1);
@@ -356,12 +356,12 @@ static void find_place(uintptr_t pc, struct place *ret)
 
 static void put_place(struct text *t, const struct place *p)
 {
-    put_escaped(t, p->object);
-    put(t, *p->object ? "+" : "");
-    put_number(t, p->offset, 16);
-    put(t, *p->symbol ? " (" : "");
-    put_escaped(t, p->symbol);
-    put(t, *p->symbol ? ")" : "");
+    text_put_escaped(t, p->object);
+    text_put(t, *p->object ? "+" : "");
+    text_put_number(t, p->offset, 16);
+    text_put(t, *p->symbol ? " (" : "");
+    text_put_escaped(t, p->symbol);
+    text_put(t, *p->symbol ? ")" : "");
 }
 
 static void put_string_or_null(struct text *t, const char *s)
@@ -369,19 +369,19 @@ static void put_string_or_null(struct text *t, const char *s)
     if (s && *s) {
         put_string(t, s);
     } else {
-        put(t, "null");
+        text_put(t, "null");
     }
 }
 
 static void put_json_place(struct text *t, const struct place *p)
 {
-    put(t, "{\"object\":");
+    text_put(t, "{\"object\":");
     put_string_or_null(t, p->object);
-    put(t, ",\"offset\":\"");
-    put_number(t, p->offset, 16);
-    put(t, "\",\"symbol\":");
+    text_put(t, ",\"offset\":\"");
+    text_put_number(t, p->offset, 16);
+    text_put(t, "\",\"symbol\":");
     put_string_or_null(t, p->symbol);
-    put(t, "}");
+    text_put(t, "}");
 }
 
 static void put_error(struct text *t, enum gpucall_api api, int code)
@@ -389,9 +389,9 @@ static void put_error(struct text *t, enum gpucall_api api, int code)
     const char *name = error_name(api, code);
     put_signed(t, code);
     if (name) {
-        put(t, " (");
-        put(t, name);
-        put(t, ")");
+        text_put(t, " (");
+        text_put(t, name);
+        text_put(t, ")");
     }
 }
 
@@ -422,7 +422,7 @@ static void write_standard_error(const struct text *t)
 }
 
 /* To the file; false: it could not be written, and it is counted. */
-static bool append(const struct text *t)
+static bool text_append(const struct text *t)
 {
     long fd =
         system_call(SYS_openat, AT_FDCWD, (long)path,
@@ -436,7 +436,7 @@ static bool append(const struct text *t)
 
 /* The program is not disturbed for what cannot be written: what is lost of the file is said on
  * standard error at the first time, and at the end. */
-static void write_out(const struct text *t)
+static void text_write_out(const struct text *t)
 {
     static const char says[] =
         "gpumend: failing GPU calls are lost, and are counted: they cannot be "
@@ -445,10 +445,10 @@ static void write_out(const struct text *t)
     struct text loss = {.at = buffer, .max = sizeof buffer};
     if (!path) {
         write_standard_error(t);
-    } else if (!append(t) && !__atomic_fetch_add(&n_unwritten, 1, __ATOMIC_RELAXED)) {
-        put(&loss, says);
-        put_escaped(&loss, path);
-        put(&loss, "\n");
+    } else if (!text_append(t) && !__atomic_fetch_add(&n_unwritten, 1, __ATOMIC_RELAXED)) {
+        text_put(&loss, says);
+        text_put_escaped(&loss, path);
+        text_put(&loss, "\n");
         write_standard_error(&loss);
     }
 }
@@ -478,11 +478,11 @@ struct failure {
 
 static void put_who(struct text *t, long pid)
 {
-    put(t, "process ");
+    text_put(t, "process ");
     put_signed(t, pid);
     long tid = system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     if (tid != pid) {
-        put(t, ", thread ");
+        text_put(t, ", thread ");
         put_signed(t, tid);
     }
 }
@@ -490,18 +490,18 @@ static void put_who(struct text *t, long pid)
 /* "/opt/app/train.py:12 (step)" */
 static void put_python(struct text *t, const struct gpucall_python_frame *frame)
 {
-    put_escaped(t, frame->file);
-    put(t, ":");
+    text_put_escaped(t, frame->file);
+    text_put(t, ":");
     put_signed(t, frame->line);
-    put(t, " (");
-    put_escaped(t, frame->function);
-    put(t, ")");
+    text_put(t, " (");
+    text_put_escaped(t, frame->function);
+    text_put(t, ")");
 }
 
 static void put_python_of(struct text *t, const struct record *r)
 {
     if (r->python.line) {
-        put(t, ", called by ");
+        text_put(t, ", called by ");
         put_python(t, &r->python);
     }
 }
@@ -512,21 +512,21 @@ static void put_python_frames(struct text *t)
     struct gpucall_python_frame frame;
     bool more = gpucall_python_begin(&python);
     while (more && gpucall_python_next(&python, &frame)) {
-        put(t, "gpumend:   called by ");
+        text_put(t, "gpumend:   called by ");
         put_python(t, &frame);
-        put(t, "\n");
+        text_put(t, "\n");
     }
 }
 
 static void put_json_python(struct text *t, const struct gpucall_python_frame *frame)
 {
-    put(t, "{\"file\":");
+    text_put(t, "{\"file\":");
     put_string(t, frame->file);
-    put(t, ",\"line\":");
+    text_put(t, ",\"line\":");
     put_signed(t, frame->line);
-    put(t, ",\"function\":");
+    text_put(t, ",\"function\":");
     put_string(t, frame->function);
-    put(t, "}");
+    text_put(t, "}");
 }
 
 /* As members of an array. */
@@ -537,57 +537,57 @@ static void put_json_python_frames(struct text *t)
     bool more = gpucall_python_begin(&python);
     for (const char *comma = "";
          more && t->max - t->n > ROOM && gpucall_python_next(&python, &frame); comma = ",") {
-        put(t, comma);
+        text_put(t, comma);
         put_json_python(t, &frame);
     }
 }
 
 static void put_failure(struct text *t, const struct failure *f)
 {
-    put(t, f->first ? "gpumend: the first failing GPU call: " : "gpumend: failing GPU call: ");
-    put(t, f->record->call);
-    put(t, " = ");
+    text_put(t, f->first ? "gpumend: the first failing GPU call: " : "gpumend: failing GPU call: ");
+    text_put(t, f->record->call);
+    text_put(t, " = ");
     put_error(t, f->record->api, f->record->result);
     if (!f->first) {
-        put(t, f->inner ? ", of " : "");
-        put(t, f->inner ? f->inner->name : "");
-        put(t, ", at ");
+        text_put(t, f->inner ? ", of " : "");
+        text_put(t, f->inner ? f->inner->name : "");
+        text_put(t, ", at ");
         put_place(t, &f->record->place);
         put_python_of(t, f->record);
-        put(t, "\n");
+        text_put(t, "\n");
         return;
     }
-    put(t, ", in ");
+    text_put(t, ", in ");
     put_who(t, f->record->pid);
-    put(t, "\n");
+    text_put(t, "\n");
     if (f->inner) {
-        put(t, "gpumend:   because of ");
-        put(t, f->inner->call);
-        put(t, " = ");
+        text_put(t, "gpumend:   because of ");
+        text_put(t, f->inner->call);
+        text_put(t, " = ");
         put_error(t, f->inner->api, f->inner->result);
-        put(t, "\n");
+        text_put(t, "\n");
     }
     for (unsigned i = 0; i < f->trace->n; i++) {
-        put(t, "gpumend:   #");
-        put_number(t, i, 10);
-        put(t, " ");
+        text_put(t, "gpumend:   #");
+        text_put_number(t, i, 10);
+        text_put(t, " ");
         struct place place;
-        find_place(f->trace->pc[i], &place);
+        place_find(f->trace->pc[i], &place);
         put_place(t, &place);
-        put(t, "\n");
+        text_put(t, "\n");
     }
     put_python_frames(t);
 }
 
 static void put_json_error(struct text *t, enum gpucall_api api, const char *name, int code)
 {
-    put(t, "\"api\":\"");
-    put(t, api_name(api));
-    put(t, "\",\"call\":");
+    text_put(t, "\"api\":\"");
+    text_put(t, api_name(api));
+    text_put(t, "\",\"call\":");
     put_string(t, name);
-    put(t, ",\"code\":");
+    text_put(t, ",\"code\":");
     put_signed(t, code);
-    put(t, ",\"error\":");
+    text_put(t, ",\"error\":");
     put_string_or_null(t, error_name(api, code));
 }
 
@@ -595,50 +595,50 @@ static void put_json_start(struct text *t, const char *event, long pid)
 {
     struct timespec now = {0, 0};
     (void)system_call(SYS_clock_gettime, 0 /* CLOCK_REALTIME */, (long)&now, 0, 0, 0, 0);
-    put(t, "{\"event\":\"");
-    put(t, event);
-    put(t, "\",\"pid\":");
+    text_put(t, "{\"event\":\"");
+    text_put(t, event);
+    text_put(t, "\",\"pid\":");
     put_signed(t, pid);
-    put(t, ",\"tid\":");
+    text_put(t, ",\"tid\":");
     put_signed(t, system_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
-    put(t, ",\"time_us\":");
-    put_number(t, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000, 10);
+    text_put(t, ",\"time_us\":");
+    text_put_number(t, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000, 10);
 }
 
 static void put_json_failure(struct text *t, const struct failure *f)
 {
     put_json_start(t, "gpu-call-failed", f->record->pid);
-    put(t, f->first ? ",\"first\":true," : ",\"first\":false,");
+    text_put(t, f->first ? ",\"first\":true," : ",\"first\":false,");
     put_json_error(t, f->record->api, f->record->name, f->record->result);
-    put(t, ",\"arguments\":{");
+    text_put(t, ",\"arguments\":{");
     put_arguments(t, f->call, true);
-    put(t, "},\"because\":");
+    text_put(t, "},\"because\":");
     if (f->inner) {
-        put(t, "{");
+        text_put(t, "{");
         put_json_error(t, f->inner->api, f->inner->name, f->inner->result);
-        put(t, ",\"says\":");
+        text_put(t, ",\"says\":");
         put_string(t, f->inner->call);
-        put(t, "}");
+        text_put(t, "}");
     } else {
-        put(t, "null");
+        text_put(t, "null");
     }
-    put(t, ",\"frames\":[");
+    text_put(t, ",\"frames\":[");
     for (unsigned i = 0; i < f->trace->n && t->max - t->n > ROOM; i++) {
         struct place place;
-        find_place(f->trace->pc[i], &place);
-        put(t, i ? "," : "");
+        place_find(f->trace->pc[i], &place);
+        text_put(t, i ? "," : "");
         put_json_place(t, &place);
     }
-    put(t, "],\"python\":[");
+    text_put(t, "],\"python\":[");
     put_json_python_frames(t);
-    put(t, "],\"text\":\"");
-    put_escaped(t, f->record->call);
-    put(t, " = ");
+    text_put(t, "],\"text\":\"");
+    text_put_escaped(t, f->record->call);
+    text_put(t, " = ");
     put_error(t, f->record->api, f->record->result);
-    put(t, "\"}\n");
+    text_put(t, "\"}\n");
 }
 
-static void tell(const struct failure *f)
+static void failure_tell(const struct failure *f)
 {
     struct text t;
     if (!text_begin(&t, GPUCALL_TEXT)) {
@@ -649,14 +649,14 @@ static void tell(const struct failure *f)
     } else {
         put_failure(&t, f);
     }
-    write_out(&t);
+    text_write_out(&t);
     text_end(&t);
 }
 
 /* ------------------------------------------------------------------ records */
 
 /* The place in Python as a number: one place in a library serves many of these. */
-static uint64_t number_of(const struct gpucall_python_frame *frame)
+static uint64_t frame_number(const struct gpucall_python_frame *frame)
 {
     uint64_t number = (uint64_t)frame->line;
     for (const char *c = frame->line ? frame->file : ""; *c; c++) {
@@ -670,7 +670,7 @@ static uint64_t key_of(const struct gpucall_call *c, long pid,
 {
     uint64_t key = 1469598103934665603u;
     const uint64_t parts[] = {(uintptr_t)c->name, (uint32_t)c->result, c->back, (uint64_t)pid,
-                              number_of(python)};
+                              frame_number(python)};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         key = (key ^ parts[i]) * 0x9e3779b97f4a7c15u;
         key ^= key >> 29;
@@ -678,17 +678,17 @@ static uint64_t key_of(const struct gpucall_call *c, long pid,
     return key | 1;
 }
 
-static void fill(struct record *r, const struct gpucall_call *c, long pid,
-                 const struct gpucall_python_frame *python)
+static void record_fill(struct record *r, const struct gpucall_call *c, long pid,
+                        const struct gpucall_python_frame *python)
 {
     struct text t = {.at = r->call, .max = sizeof r->call};
     r->name = c->name, r->api = c->api, r->result = c->result, r->pid = pid;
     r->order = __atomic_fetch_add(&n_records, 1, __ATOMIC_RELAXED);
-    put(&t, c->name);
-    put(&t, "(");
+    text_put(&t, c->name);
+    text_put(&t, "(");
     put_arguments(&t, c, false);
-    put(&t, ")");
-    find_place(c->back, &r->place);
+    text_put(&t, ")");
+    place_find(c->back, &r->place);
     r->python = *python;
     __atomic_store_n(&r->ready, 1, __ATOMIC_RELEASE);
 }
@@ -708,7 +708,7 @@ static struct record *record_of(const struct gpucall_call *c, long pid)
         uint64_t now = 0;
         if (__atomic_compare_exchange_n(&r->key, &now, key, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
-            fill(r, c, pid, &python);
+            record_fill(r, c, pid, &python);
             return r;
         }
         if (now == key) {
@@ -729,7 +729,7 @@ static bool is_first(long pid)
 }
 
 /* Counts the failure; NULL: there is nothing more to do. */
-static struct record *count(const struct gpucall_call *c, long pid)
+static struct record *record_count(const struct gpucall_call *c, long pid)
 {
     struct record *r = record_of(c, pid);
     if (!r) {
@@ -753,13 +753,13 @@ static void tell_once(const struct gpucall_call *c, const struct gpucall_trace *
     if (inner) {
         __atomic_store_n(&inner->told, 1, __ATOMIC_RELAXED);
     }
-    tell(&f);
+    failure_tell(&f);
 }
 
 void gpucall_failed_at(const struct gpucall_call *c, const struct gpucall_trace *trace,
                        uint64_t *outer)
 {
-    struct record *r = count(c, system_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
+    struct record *r = record_count(c, system_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
     if (r && outer) {
         *outer = (uint64_t)(r - records) + 1;
     } else if (r) {
@@ -770,7 +770,7 @@ void gpucall_failed_at(const struct gpucall_call *c, const struct gpucall_trace 
 void gpucall_failed(const struct gpucall_call *c, struct unwind_registers *registers)
 {
     struct gpucall_trace trace;
-    struct record *r = count(c, system_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
+    struct record *r = record_count(c, system_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
     if (!r) {
         return;
     }
@@ -793,38 +793,38 @@ void gpucall_succeeded(uint64_t inner)
 
 static void put_total(struct text *t, const struct record *r)
 {
-    put(t, "gpumend:   ");
-    put(t, r->name);
-    put(t, " = ");
+    text_put(t, "gpumend:   ");
+    text_put(t, r->name);
+    text_put(t, " = ");
     put_error(t, r->api, r->result);
-    put(t, ", ");
-    put_number(t, r->n, 10);
-    put(t, r->n == 1 ? " time, at " : " times, at ");
+    text_put(t, ", ");
+    text_put_number(t, r->n, 10);
+    text_put(t, r->n == 1 ? " time, at " : " times, at ");
     put_place(t, &r->place);
     put_python_of(t, r);
     if (r->n_harmless) {
-        put(t, ", inside calls that succeeded");
+        text_put(t, ", inside calls that succeeded");
     }
-    put(t, "\n");
+    text_put(t, "\n");
 }
 
 static void put_json_total(struct text *t, const struct record *r)
 {
-    put(t, "{");
+    text_put(t, "{");
     put_json_error(t, r->api, r->name, r->result);
-    put(t, ",\"times\":");
-    put_number(t, r->n, 10);
-    put(t, ",\"inside_success\":");
-    put_number(t, r->n_harmless, 10);
-    put(t, ",\"at\":");
+    text_put(t, ",\"times\":");
+    text_put_number(t, r->n, 10);
+    text_put(t, ",\"inside_success\":");
+    text_put_number(t, r->n_harmless, 10);
+    text_put(t, ",\"at\":");
     put_json_place(t, &r->place);
-    put(t, ",\"python\":");
+    text_put(t, ",\"python\":");
     if (r->python.line) {
         put_json_python(t, &r->python);
     } else {
-        put(t, "null");
+        text_put(t, "null");
     }
-    put(t, "}");
+    text_put(t, "}");
 }
 
 /* Whether the record adds to what was told when it happened: what came again, and what had no
@@ -862,38 +862,38 @@ static void put_json_totals(struct text *t, long pid, uint64_t total)
 {
     const struct record *r = next_record(pid, NULL);
     put_json_start(t, "gpu-calls", pid);
-    put(t, ",\"failed\":");
-    put_number(t, total, 10);
-    put(t, ",\"calls\":[");
+    text_put(t, ",\"failed\":");
+    text_put_number(t, total, 10);
+    text_put(t, ",\"calls\":[");
     for (bool more = false; r && t->max - t->n > ROOM; r = next_record(pid, r), more = true) {
-        put(t, more ? "," : "");
+        text_put(t, more ? "," : "");
         put_json_total(t, r);
     }
-    put(t, "],\"not_listed\":");
-    put_number(t, not_listed(pid, r), 10);
-    put(t, ",\"unwritten\":");
-    put_number(t, n_unwritten, 10);
-    put(t, ",\"text\":\"GPU calls that failed: ");
-    put_number(t, total, 10);
-    put(t, "\"}\n");
+    text_put(t, "],\"not_listed\":");
+    text_put_number(t, not_listed(pid, r), 10);
+    text_put(t, ",\"unwritten\":");
+    text_put_number(t, n_unwritten, 10);
+    text_put(t, ",\"text\":\"GPU calls that failed: ");
+    text_put_number(t, total, 10);
+    text_put(t, "\"}\n");
 }
 
 static void put_totals(struct text *t, long pid, uint64_t total)
 {
-    put(t, "gpumend: GPU calls that failed in process ");
+    text_put(t, "gpumend: GPU calls that failed in process ");
     put_signed(t, pid);
-    put(t, ": ");
-    put_number(t, total, 10);
-    put(t, n_unwritten ? ":\n" : "; more than once, or without effect:\n");
+    text_put(t, ": ");
+    text_put_number(t, total, 10);
+    text_put(t, n_unwritten ? ":\n" : "; more than once, or without effect:\n");
     for (const struct record *r = next_record(pid, NULL); r; r = next_record(pid, r)) {
         if (is_news(r) || n_unwritten) {
             put_total(t, r);
         }
     }
     if (n_lost) {
-        put(t, "gpumend:   ");
-        put_number(t, n_lost, 10);
-        put(t, n_lost == 1 ? " more, of another kind\n" : " more, of other kinds\n");
+        text_put(t, "gpumend:   ");
+        text_put_number(t, n_lost, 10);
+        text_put(t, n_lost == 1 ? " more, of another kind\n" : " more, of other kinds\n");
     }
 }
 
@@ -913,7 +913,7 @@ void gpucall_tell_end(void)
     if (total && news && text_begin(&t, (size_t)4 * GPUCALL_TEXT)) {
         if (path) {
             put_json_totals(&t, pid, total);
-            write_out(&t);
+            text_write_out(&t);
         }
         t.n = 0;
         if (!path || n_unwritten) {

@@ -157,7 +157,7 @@ static unsigned char object_number(const char *path)
     return (unsigned char)crash.n_objects++;
 }
 
-static void assign(const struct mapping *m)
+static void mapping_assign(const struct mapping *m)
 {
     unsigned char number = NO_OBJECT;
     uintptr_t destructor = (uintptr_t)end_thread.destructor;
@@ -194,7 +194,7 @@ static void look_at_words(uintptr_t sp)
         return;
     }
     memset(crash.object, NO_OBJECT, sizeof crash.object);
-    if (each_mapping(assign)) {
+    if (each_mapping(mapping_assign)) {
         write_objects();
     }
 }
@@ -353,7 +353,7 @@ static void look_at_stack(const ucontext_t *context)
         return;
     }
     memset(crash.object, NO_OBJECT, sizeof crash.object);
-    (void)each_mapping(assign); // for the library whose destructor runs
+    (void)each_mapping(mapping_assign); // for the library whose destructor runs
 }
 
 /* ------------------------------------------------------------------ the handler */

@@ -110,14 +110,14 @@ struct line {
     size_t n;
 };
 
-static void add(struct line *l, const char *text)
+static void line_add(struct line *l, const char *text)
 {
     for (; *text && l->n < LINE_BYTES - 2; text++) {
         l->text[l->n++] = *text;
     }
 }
 
-static void add_number(struct line *l, uint64_t value)
+static void line_add_number(struct line *l, uint64_t value)
 {
     char digits[STAMP_BYTES];
     unsigned n = STAMP_BYTES - 1;
@@ -126,25 +126,25 @@ static void add_number(struct line *l, uint64_t value)
         digits[--n] = (char)('0' + value % 10);
         value /= 10;
     } while (value);
-    add(l, digits + n);
+    line_add(l, digits + n);
 }
 
 /* A path as JSON; what is no printable ASCII is escaped as a byte of Latin-1. */
 static void add_text(struct line *l, const char *text)
 {
     static const char hex[] = "0123456789abcdef";
-    add(l, "\"");
+    line_add(l, "\"");
     for (; *text && l->n < LINE_BYTES - 64; text++) {
         unsigned char c = (unsigned char)*text;
         if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
             char escape[] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15], '\0'};
-            add(l, escape);
+            line_add(l, escape);
         } else {
             char one[] = {(char)c, '\0'};
-            add(l, one);
+            line_add(l, one);
         }
     }
-    add(l, "\"");
+    line_add(l, "\"");
 }
 
 enum did { MOVED, LEFT_OUT, IN_PLACE, GIVEN_BACK };
@@ -161,16 +161,16 @@ static const struct {
 /* For people: with --trace the supervisor shows it. */
 static void sentence(struct line *l, enum did did, const char *object, uint64_t ns)
 {
-    add(l, "[");
-    add_number(l, (uint64_t)sys_pid());
-    add(l, "] a thread-local destructor of ");
-    add(l, *object ? text_base(object) : "an unknown library");
-    add(l, " ");
-    add(l, deeds[did].says);
+    line_add(l, "[");
+    line_add_number(l, (uint64_t)sys_pid());
+    line_add(l, "] a thread-local destructor of ");
+    line_add(l, *object ? text_base(object) : "an unknown library");
+    line_add(l, " ");
+    line_add(l, deeds[did].says);
     if (did == MOVED) {
-        add(l, ", in ");
-        add_number(l, ns / 1000);
-        add(l, " us");
+        line_add(l, ", in ");
+        line_add_number(l, ns / 1000);
+        line_add(l, " us");
     }
     l->text[l->n] = '\0';
 }
@@ -183,21 +183,21 @@ static void tell(enum did did, const char *object, uint64_t ns)
         return;
     }
     sentence(&text, did, object, ns);
-    add(&l, "{\"event\":\"teardown\",\"pid\":");
-    add_number(&l, (uint64_t)sys_pid());
-    add(&l, ",\"tid\":");
-    add_number(&l, (uint64_t)sys_tid());
-    add(&l, ",\"time_us\":");
-    add_number(&l, sys_now_ns(CLOCK_REALTIME) / 1000);
-    add(&l, ",\"did\":\"");
-    add(&l, deeds[did].word);
-    add(&l, "\",\"object\":");
+    line_add(&l, "{\"event\":\"teardown\",\"pid\":");
+    line_add_number(&l, (uint64_t)sys_pid());
+    line_add(&l, ",\"tid\":");
+    line_add_number(&l, (uint64_t)sys_tid());
+    line_add(&l, ",\"time_us\":");
+    line_add_number(&l, sys_now_ns(CLOCK_REALTIME) / 1000);
+    line_add(&l, ",\"did\":\"");
+    line_add(&l, deeds[did].word);
+    line_add(&l, "\",\"object\":");
     add_text(&l, object);
-    add(&l, ",\"ns\":");
-    add_number(&l, ns);
-    add(&l, ",\"text\":");
+    line_add(&l, ",\"ns\":");
+    line_add_number(&l, ns);
+    line_add(&l, ",\"text\":");
     add_text(&l, text.text);
-    add(&l, "}\n");
+    line_add(&l, "}\n");
     int fd = sys_open(state.tells_to, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
     (void)record_append(state.losses, fd, l.text, l.n); // a loss is counted there
     if (fd >= 0) {
@@ -316,7 +316,7 @@ static void begin_child(void)
     }
 }
 
-static struct record *take_record(void)
+static struct record *record_take(void)
 {
     begin_child();
     lock_take(&records.lock);
@@ -394,7 +394,7 @@ static void run_record(void *record)
 }
 
 /* The record that stands for the destructor; NULL: it is registered as it is. */
-static struct record *make_record(destructor *function, void *object, void *handle)
+static struct record *record_make(destructor *function, void *object, void *handle)
 {
     char name[END_NAME_MAX];
     bool gpu = state.guards && object_at(handle, name, sizeof name) == OBJECT_GPU;
@@ -404,7 +404,7 @@ static struct record *make_record(destructor *function, void *object, void *hand
     if (gpu && !is_first_thread() && !keeper_is_self()) {
         (void)keeper_prepare(); // now rather than at the thread's end; else it is tried there again
     }
-    struct record *r = take_record();
+    struct record *r = record_take();
     if (r) {
         *r = (struct record){.function = function,
                              .object = object,
@@ -419,7 +419,7 @@ static int add_destructor(atexit_function *to, destructor *function, void *objec
 {
     struct record *r = function == run_record || function == first_is_done
                            ? NULL
-                           : make_record(function, object, handle);
+                           : record_make(function, object, handle);
     if (!to) {
         return -1; // an older glibc: nobody else would have been called either
     }
