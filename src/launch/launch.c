@@ -165,7 +165,7 @@ static struct launch_told told(const struct diag_finding *f)
 
 /* Whether `a` goes before `b`: more errors mended, fewer warnings left, no preload; the plan's own
  * order decides the rest. */
-static bool goes_before(const struct plan_way *a, const struct plan_way *b)
+static bool way_goes_before(const struct plan_way *a, const struct plan_way *b)
 {
     if (!b || plan_way_errors(a) != plan_way_errors(b)) {
         return !b || plan_way_errors(a) > plan_way_errors(b);
@@ -181,7 +181,7 @@ static const struct plan_way *choose(const struct plan *plan, struct builder *b,
         const struct plan_way *way = &plan->ways.items[i];
         struct launch launch;
         if (way->reach != PLAN_FOR_ONE_START || plan_way_errors(way) == 0 ||
-            !goes_before(way, best)) {
+            !way_goes_before(way, best)) {
             continue;
         }
         const char *why = launch_way(b->a, way, b->env, b->n_env, b->options, &launch);
@@ -293,8 +293,8 @@ static const char *nothing_seen(const struct model *m, const struct launch_progr
                         path_base(p->file), p->unseen);
 }
 
-static void look(struct model_target *t, const struct launch_program *p,
-                 const struct launch_options *options, struct launch *ret)
+static void launch_look(struct model_target *t, const struct launch_program *p,
+                        const struct launch_options *options, struct launch *ret)
 {
     struct model *m = &t->model;
     struct diag_report report;
@@ -334,9 +334,9 @@ static bool counts(const struct launch_program *p, const char *entry)
     return !p->ignores_python_variables || !starts_with(entry, "PYTHON");
 }
 
-static int open_target(struct model_target *t, struct arena *a,
-                       const struct model_target_options *o, const struct launch_program *p,
-                       struct gm_err *err)
+static int launch_open_target(struct model_target *t, struct arena *a,
+                              const struct model_target_options *o, const struct launch_program *p,
+                              struct gm_err *err)
 {
     struct model_target_options asked = *o;
     const char *const *start;
@@ -365,17 +365,17 @@ void launch_plan(struct model_target *t, struct arena *a, const struct model_tar
 {
     struct gm_err err;
     *ret = (struct launch){0};
-    if (open_target(t, a, o, p, &err) < 0) {
+    if (launch_open_target(t, a, o, p, &err) < 0) {
         VEC_PUSH(a, &ret->remarks, arena_strdup(a, err.text));
         return;
     }
-    look(t, p, options, ret);
+    launch_look(t, p, options, ret);
 }
 
 int launch_model(struct model_target *t, struct arena *a, const struct model_target_options *o,
                  const struct launch_program *p, struct gm_err *err)
 {
-    int rc = open_target(t, a, o, p, err);
+    int rc = launch_open_target(t, a, o, p, err);
     if (rc == 0) {
         (void)add_processes(&t->model, p); // none: the model stays empty
     }
@@ -384,7 +384,8 @@ int launch_model(struct model_target *t, struct arena *a, const struct model_tar
 
 /* ------------------------------------------------------------------ the folder of links */
 
-static int make_link(int fd, const char *folder, const struct plan_link *link, struct gm_err *err)
+static int launch_make_link(int fd, const char *folder, const struct plan_link *link,
+                            struct gm_err *err)
 {
     char now[4096], fresh[64];
     const char *name = path_base(link->path);
@@ -408,7 +409,7 @@ int launch_folder(const char *folder, const struct plan_link *links, size_t n, s
     }
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++) {
-        rc = make_link(fd, folder, &links[i], err);
+        rc = launch_make_link(fd, folder, &links[i], err);
     }
     (void)close(fd); // a folder: nothing can be lost
     return rc;

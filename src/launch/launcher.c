@@ -33,7 +33,7 @@ struct launcher {
 /* ------------------------------------------------------------------ tables of words */
 
 /* Whether `name` of n bytes is in a list of words between blanks; *ret_argument: with ':'. */
-static bool listed(const char *list, const char *name, size_t n, bool *ret_argument)
+static bool list_takes_argument(const char *list, const char *name, size_t n, bool *ret_argument)
 {
     for (struct str rest = str_of(list); rest.s;) {
         struct str word = str_cut(&rest, ' ');
@@ -47,10 +47,10 @@ static bool listed(const char *list, const char *name, size_t n, bool *ret_argum
     return false;
 }
 
-static bool is_listed(const char *list, const char *name)
+static bool list_has_name(const char *list, const char *name)
 {
     bool argument;
-    return listed(list, name, strlen(name), &argument);
+    return list_takes_argument(list, name, strlen(name), &argument);
 }
 
 static const char *given_value(const given_list *given, const char *a, const char *b)
@@ -83,7 +83,7 @@ static bool take_long(struct parser *p, const char *word)
 {
     size_t n = strcspn(word, "=");
     bool wants = false;
-    if (!listed(p->row->longs, word, n, &wants)) {
+    if (!list_takes_argument(p->row->longs, word, n, &wants)) {
         return false;
     }
     const char *value = word[n] ? word + n + 1 : wants ? argument(p, "") : "";
@@ -147,7 +147,7 @@ static bool is_assignment(const char *word)
 }
 
 /* "NAME=VALUE" words before the command. */
-static void take_assignments(struct launch_start *s, const char *by, launch_words *w)
+static void words_take_assignments(struct launch_start *s, const char *by, launch_words *w)
 {
     while (w->n && is_assignment(w->items[0])) {
         const char *word = w->items[0], *value = strchr(word, '=') + 1;
@@ -179,12 +179,12 @@ static int start_sudo(struct launch_start *s, const char *name, const given_list
                                   name, name);
     s->other_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     s->other_why = arena_printf(s->a, "%s may have a PATH of its own (secure_path)", name);
-    take_assignments(s, name, w);
+    words_take_assignments(s, name, w);
     return start_words(s, w);
 }
 
 /* Splits as `env -S` does, without its escapes and variables: false if it has any. */
-static bool split(struct arena *a, const char *text, launch_words *out)
+static bool words_split(struct arena *a, const char *text, launch_words *out)
 {
     if (strpbrk(text, "\\$#")) {
         return false;
@@ -211,15 +211,15 @@ static const char empty_environment[] = "env -i starts the program with an empty
 static bool take_env_option(struct launch_start *s, const char *name, const struct given *g,
                             launch_words *words)
 {
-    if (is_listed("i ignore-environment", g->name)) {
+    if (list_has_name("i ignore-environment", g->name)) {
         s->out->clears = empty_environment;
-    } else if (is_listed("u unset", g->name)) {
+    } else if (list_has_name("u unset", g->name)) {
         launch_start_set(s, name, g->value, NULL, false);
-    } else if (is_listed("C chdir", g->name)) {
+    } else if (list_has_name("C chdir", g->name)) {
         const char *folder = launch_start_path(s, g->value);
         s->cwd = folder ? folder : launch_unknown;
-    } else if (is_listed("S split-string", g->name)) {
-        return split(s->a, g->value, words);
+    } else if (list_has_name("S split-string", g->name)) {
+        return words_split(s->a, g->value, words);
     }
     return true;
 }
@@ -246,19 +246,19 @@ static int start_env(struct launch_start *s, const char *name, const given_list 
         s->out->clears = empty_environment;
         cut(&words, 1);
     }
-    take_assignments(s, name, &words);
+    words_take_assignments(s, name, &words);
     return start_words(s, &words);
 }
 
 /* ------------------------------------------------------------------ environments by name */
 
-static bool is_folder(struct launch_start *s, const char *path)
+static bool start_is_folder(struct launch_start *s, const char *path)
 {
     struct stat st;
     return root_stat(s->root, path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static bool is_there(struct launch_start *s, const char *path)
+static bool start_is_there(struct launch_start *s, const char *path)
 {
     struct stat st;
     return root_stat(s->root, path, &st) == 0;
@@ -270,7 +270,7 @@ static const char *project_of(struct launch_start *s, const char *start, const c
     const char *dir = start ? path_normal(s->a, start) : NULL;
     for (int i = 0; dir && i < 64; i++) {
         for (size_t k = 0; names[k]; k++) {
-            if (is_there(s, path_join(s->a, dir, names[k]))) {
+            if (start_is_there(s, path_join(s->a, dir, names[k]))) {
                 return dir;
             }
         }
@@ -290,13 +290,14 @@ static int start_in(struct launch_start *s, const char *prefix, launch_words *w)
     }
     const char *script = launch_start_path(s, w->items[0]);
     const char *found = NULL;
-    if (script && ends_with(script, ".py") && is_there(s, script)) {
+    if (script && ends_with(script, ".py") && start_is_there(s, script)) {
         VEC_PUSH(s->a, &words, python);
     } else if (w->items[0] != launch_unknown && launch_start_find(s, w->items[0], &found) < 0) {
         s->out->kind = LAUNCH_PYTHON; // a task of the project: its commands run in the environment
         s->out->python = python;
-        return is_there(s, python) ? 0
-                                   : launch_start_unseen(s, "its environment has no interpreter");
+        return start_is_there(s, python)
+                   ? 0
+                   : launch_start_unseen(s, "its environment has no interpreter");
     }
     for (size_t i = 0; i < w->n; i++) {
         VEC_PUSH(s->a, &words, w->items[i]);
@@ -320,7 +321,7 @@ static const char *set_variable(struct launch_start *s, const char *name)
 static bool uv_flag(struct launch_start *s, const char *name)
 {
     const char *value = set_variable(s, name);
-    return value && is_listed("1 y yes t true on Y YES Yes T TRUE True ON On", value);
+    return value && list_has_name("1 y yes t true on Y YES Yes T TRUE True ON On", value);
 }
 
 /* Where uv makes the environment: beside the pyproject.toml of the project or of its workspace,
@@ -375,7 +376,7 @@ static const char *uv_makes_its_own(struct launch_start *s, const char *name,
 {
     static const char own[] = "with with-editable with-requirements w isolated script s";
     for (size_t i = 0; i < given->n; i++) {
-        if (is_listed(own, given->items[i].name)) {
+        if (list_has_name(own, given->items[i].name)) {
             return arena_printf(s->a, "%s makes an environment for this command (%s)", name,
                                 given->items[i].name);
         }
@@ -400,7 +401,7 @@ static int start_uv(struct launch_start *s, const char *name, const given_list *
         return launch_start_unseen(s, own);
     }
     const char *prefix = uv_environment(s, given, &why);
-    if (!prefix || !is_folder(s, prefix)) {
+    if (!prefix || !start_is_folder(s, prefix)) {
         return no_environment(s, name,
                               prefix ? arena_printf(s->a, "%s is not there", prefix) : why);
     }
@@ -426,7 +427,7 @@ static int start_project(struct launch_start *s, const char *name, const given_l
     const char *dir = project_of(s, launch_start_path(s, asked ? asked : "."), files);
     const char *active = set_variable(s, "VIRTUAL_ENV");
     const char *prefix = dir ? path_join(s->a, dir, ".venv") : NULL;
-    bool hatch = strcmp(name, "hatch") == 0, own = prefix && !hatch && is_folder(s, prefix);
+    bool hatch = strcmp(name, "hatch") == 0, own = prefix && !hatch && start_is_folder(s, prefix);
     if (active && !hatch && launch_start_path(s, active)) {
         return start_in(s, launch_start_path(s, active), w);
     }
@@ -444,7 +445,7 @@ static int start_pixi(struct launch_start *s, const char *name, const given_list
     dir = dir ? launch_start_path(s, dir) : project_of(s, launch_start_path(s, "."), files);
     const char *prefix =
         dir ? arena_printf(s->a, "%s/.pixi/envs/%s", dir, env ? env : "default") : NULL;
-    return prefix && is_folder(s, prefix)
+    return prefix && start_is_folder(s, prefix)
                ? start_in(s, prefix, w)
                : no_environment(s, name,
                                 prefix ? arena_printf(s->a, "%s is not there", prefix)
@@ -473,7 +474,7 @@ static const char *conda_prefix(struct launch_start *s, const char *name)
         const char *prefix = strcmp(name, "base") == 0
                                  ? roots.items[i]
                                  : arena_printf(s->a, "%s/envs/%s", roots.items[i], name);
-        if (is_folder(s, path_join(s->a, prefix, "conda-meta"))) {
+        if (start_is_folder(s, path_join(s->a, prefix, "conda-meta"))) {
             return prefix;
         }
     }
@@ -493,7 +494,7 @@ static int start_conda(struct launch_start *s, const char *name, const given_lis
              : env && strchr(env, '/') ? launch_start_path(s, env)
              : env                     ? conda_prefix(s, env)
                                        : set_variable(s, "CONDA_PREFIX");
-    return prefix && is_folder(s, prefix)
+    return prefix && start_is_folder(s, prefix)
                ? start_in(s, prefix, w)
                : no_environment(s, name,
                                 env ? arena_printf(s->a, "no folder of conda has envs/%s", env)
@@ -757,7 +758,7 @@ bool launch_start_launcher(struct launch_start *s, const char *name, const launc
                            int *ret)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-        if (is_listed(launchers[i].names, name)) {
+        if (list_has_name(launchers[i].names, name)) {
             *ret = start_row(s, name, &launchers[i], &(const given_list){0}, w);
             return true;
         }
@@ -789,8 +790,8 @@ static bool is_python_launcher(const struct launch_program *p, const launch_word
                *module = p->module ? p->module : "";
     for (size_t i = 0; i < sizeof python_launchers / sizeof *python_launchers; i++) {
         const char *verb = python_launchers[i].verb;
-        if ((is_listed(python_launchers[i].modules, module) ||
-             is_listed(python_launchers[i].scripts, script)) &&
+        if ((list_has_name(python_launchers[i].modules, module) ||
+             list_has_name(python_launchers[i].scripts, script)) &&
             (!*verb || (w->n && strcmp(w->items[0], verb) == 0))) {
             return true;
         }

@@ -50,7 +50,7 @@ static void push(struct shell *h, struct word *w, const char *text, size_t n)
     w->any = true;
 }
 
-static bool is_name_char(char c)
+static bool shell_is_name_char(char c)
 {
     return str_is_letter(c) || c == '_' || (c >= '0' && c <= '9');
 }
@@ -113,7 +113,7 @@ static const char *variable(struct shell *h, struct str name)
     return launch_start_variable(h->s, str_dup(h->s->a, name));
 }
 
-static void expand(struct shell *h, struct word *w, struct str text, unsigned depth);
+static void word_expand(struct shell *h, struct word *w, struct str text, unsigned depth);
 
 /* A value in a word, if it is known. */
 static void push_value(struct shell *h, struct word *w, const char *value)
@@ -147,7 +147,7 @@ static void push_default(struct shell *h, struct word *w, const char *value, str
     } else if (form != '+' && set) {
         push_value(h, w, value);
     } else if (form != '+' || set) {
-        expand(h, w, other, depth + 1);
+        word_expand(h, w, other, depth + 1);
     }
 }
 
@@ -155,7 +155,7 @@ static void push_default(struct shell *h, struct word *w, const char *value, str
 static void push_braced(struct shell *h, struct word *w, struct str inside, unsigned depth)
 {
     size_t n = 0;
-    while (n < inside.n && (is_name_char(inside.s[n]) || strchr("[]@*#?", inside.s[n]))) {
+    while (n < inside.n && (shell_is_name_char(inside.s[n]) || strchr("[]@*#?", inside.s[n]))) {
         n++;
     }
     const char *value = variable(h, (struct str){inside.s, n});
@@ -172,7 +172,7 @@ static void push_named(struct shell *h, struct word *w, struct str *text)
 {
     size_t n = 0;
     bool digit = text->n && *text->s >= '0' && *text->s <= '9';
-    while (n < text->n && is_name_char(text->s[n]) && (!digit || n < 1)) {
+    while (n < text->n && shell_is_name_char(text->s[n]) && (!digit || n < 1)) {
         n++;
     }
     if (n) {
@@ -217,7 +217,7 @@ static void push_backquoted(struct shell *h, struct word *w, struct str *text)
 }
 
 /* Text in double quotes. */
-static void expand(struct shell *h, struct word *w, struct str text, unsigned depth)
+static void word_expand(struct shell *h, struct word *w, struct str text, unsigned depth)
 {
     while (text.n) {
         if (*text.s == '$') {
@@ -282,7 +282,7 @@ static const char *take_word(struct shell *h, struct str *text)
             n = n + 2 < text->n ? n + 2 : text->n;
             text->s += n, text->n -= n;
         } else if (*text->s == '"') {
-            expand(h, &w, take_double_quoted(text), 0);
+            word_expand(h, &w, take_double_quoted(text), 0);
         } else if (*text->s == '$') {
             push_dollar(h, &w, text, 0);
         } else if (*text->s == '`') {
@@ -336,7 +336,7 @@ static bool is_descriptor(const char *word, struct str rest)
 }
 
 /* Words of the script, or one word with its text before it was expanded. */
-static void take_words(struct shell *h, struct command *c)
+static void shell_take_words(struct shell *h, struct command *c)
 {
     if (take_all_words(h, &h->rest, &c->words)) {
         while (c->raws.n < c->words.n) {
@@ -393,7 +393,7 @@ static bool take_command(struct shell *h, struct command *ret)
         } else if (strchr("\n;&|()", x)) {
             ended = take_end(h, &c);
         } else {
-            take_words(h, &c);
+            shell_take_words(h, &c);
         }
         ended |= c.words.n >= WORDS_MAX;
     }
@@ -406,7 +406,7 @@ static bool take_command(struct shell *h, struct command *ret)
 
 /* ------------------------------------------------------------------ what is found */
 
-static bool same(const char *a, const char *b)
+static bool words_are_same(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -415,7 +415,7 @@ static bool same(const char *a, const char *b)
  * which of them runs is not known, what it runs is left open. */
 static void note_python(struct shell *h, const struct launch_program *p)
 {
-    bool other = h->has_found && !same(h->found.python, p->python);
+    bool other = h->has_found && !words_are_same(h->found.python, p->python);
     bool sure = h->depth == 0;
     h->several |= h->has_found;
     h->differs = other && !sure;
@@ -426,7 +426,7 @@ static void note_python(struct shell *h, const struct launch_program *p)
 
 /* Reads a command that the shell starts as a program of its own: what that changes for itself does
  * not hold for the commands behind it. */
-static void start_program(struct shell *h, const launch_words *w, bool replaced)
+static void shell_start_program(struct shell *h, const launch_words *w, bool replaced)
 {
     struct launch_start *s = h->s;
     struct launch_program out = *s->out;
@@ -463,16 +463,16 @@ static bool keeps_value(struct arena *a, const char *name, const char *text)
     text += *text == '"';
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         size_t len = strlen(forms[i]);
-        keeps |= starts_with(text, forms[i]) && (i || !is_name_char(text[len]));
+        keeps |= starts_with(text, forms[i]) && (i || !shell_is_name_char(text[len]));
     }
     return keeps;
 }
 
 /* "NAME=VALUE"; `raw`: the text before it was expanded. */
-static bool assign(struct shell *h, const char *word, const char *raw)
+static bool shell_assign(struct shell *h, const char *word, const char *raw)
 {
     size_t n = 0;
-    while (raw && is_name_char(raw[n])) {
+    while (raw && shell_is_name_char(raw[n])) {
         n++;
     }
     if (!n || raw[n] != '=' || (raw[0] >= '0' && raw[0] <= '9')) {
@@ -506,7 +506,7 @@ static void change_folder(struct shell *h, const launch_words *w)
     h->s->cwd = to ? to : launch_unknown;
 }
 
-static void read_text(struct shell *h, struct str text);
+static void shell_read_text(struct shell *h, struct str text);
 
 /* The environment that the activation script at `path` enters: of venv, or of conda with a name. */
 static void enter_of(struct launch_start *s, const char *path, const launch_words *w)
@@ -538,7 +538,7 @@ static void source(struct shell *h, const launch_words *w)
     if (++h->s->hops <= LAUNCH_START_HOPS_MAX &&
         root_read_head(h->s->root, h->s->a, path, LAUNCH_START_TEXT_MAX, &text, NULL) == 0) {
         struct str rest = h->rest;
-        read_text(h, text);
+        shell_read_text(h, text);
         h->rest = rest;
         h->ended = false;
         h->s->hops--;
@@ -564,7 +564,7 @@ static void activate(struct shell *h, const launch_words *w)
     h->unseen = out.unseen && !h->unseen ? out.unseen : h->unseen;
 }
 
-static bool is_one_of(const char *word, const char *list)
+static bool list_has_word(const char *word, const char *list)
 {
     for (struct str rest = str_of(list); rest.s;) {
         if (str_is(str_cut(&rest, ' '), word)) {
@@ -575,7 +575,7 @@ static bool is_one_of(const char *word, const char *list)
 }
 
 /* `set -- WORDS`: they are the script's words from now on. */
-static void set_words(struct shell *h, const launch_words *w)
+static void shell_set_words(struct shell *h, const launch_words *w)
 {
     if (w->n < 2 || strcmp(w->items[1], "--") != 0 || h->depth) {
         return;
@@ -604,10 +604,10 @@ static void unset(struct shell *h, const launch_words *w)
     }
 }
 
-static void read_text(struct shell *h, struct str text);
+static void shell_read_text(struct shell *h, struct str text);
 
 /* Its words, joined by blanks, are read as the next commands. */
-static void eval(struct shell *h, const launch_words *w)
+static void shell_eval(struct shell *h, const launch_words *w)
 {
     struct word text = {.known = ++h->s->hops <= LAUNCH_START_HOPS_MAX};
     for (size_t i = 1; i < w->n && text.known; i++) {
@@ -618,7 +618,7 @@ static void eval(struct shell *h, const launch_words *w)
     }
     if (text.known && text.n) {
         struct str rest = h->rest;
-        read_text(h, (struct str){text.text, text.n});
+        shell_read_text(h, (struct str){text.text, text.n});
         h->rest = rest;
     } else if (!text.known && !h->unseen) {
         h->unseen = "it evaluates a text that is known only by running it";
@@ -633,11 +633,11 @@ static bool run_builtin(struct shell *h, const launch_words *w)
         change_folder(h, w);
     } else if (strcmp(name, ".") == 0 || strcmp(name, "source") == 0) {
         source(h, w);
-    } else if (is_one_of(name, "conda mamba micromamba") && w->n > 1 &&
+    } else if (list_has_word(name, "conda mamba micromamba") && w->n > 1 &&
                strcmp(w->items[1], "activate") == 0) {
         activate(h, w);
     } else if (strcmp(name, "set") == 0) {
-        set_words(h, w);
+        shell_set_words(h, w);
     } else if (strcmp(name, "shift") == 0) {
         shift(h, w);
     } else if (strcmp(name, "exit") == 0 || strcmp(name, "return") == 0) {
@@ -645,12 +645,12 @@ static bool run_builtin(struct shell *h, const launch_words *w)
     } else if (strcmp(name, "unset") == 0) {
         unset(h, w);
     } else if (strcmp(name, "eval") == 0) {
-        eval(h, w);
+        shell_eval(h, w);
     } else {
-        return is_one_of(name,
-                         ": [ [[ test echo printf trap wait sleep ulimit umask read kill true "
-                         "false alias bind break builtin continue declare local typeset "
-                         "shopt hash jobs let type getopts mkdir chmod chown rm cp ln");
+        return list_has_word(name,
+                             ": [ [[ test echo printf trap wait sleep ulimit umask read kill true "
+                             "false alias bind break builtin continue declare local typeset "
+                             "shopt hash jobs let type getopts mkdir chmod chown rm cp ln");
     }
     return true;
 }
@@ -660,13 +660,13 @@ static void skip_reserved(struct shell *h, struct command *c)
 {
     while (c->words.n) {
         const char *word = c->words.items[0];
-        bool opens = is_one_of(word, "if while until for case select {");
-        bool closes = is_one_of(word, "fi done esac }");
+        bool opens = list_has_word(word, "if while until for case select {");
+        bool closes = list_has_word(word, "fi done esac }");
         h->depth += opens;
         h->depth -= closes && h->depth;
-        if (is_one_of(word, "for case select function")) {
+        if (list_has_word(word, "for case select function")) {
             c->words.n = 0; // names and patterns, no command
-        } else if (opens || closes || is_one_of(word, "then elif else do ! time")) {
+        } else if (opens || closes || list_has_word(word, "then elif else do ! time")) {
             c->words.items++, c->words.n--;
             c->raws.items++, c->raws.n--;
         } else {
@@ -676,11 +676,13 @@ static void skip_reserved(struct shell *h, struct command *c)
 }
 
 /* Assignments before a command, which hold for it alone, or without one for the rest. */
-static void take_assignments(struct shell *h, struct command *c)
+static void shell_take_assignments(struct shell *h, struct command *c)
 {
-    bool exports = c->words.n && is_one_of(c->words.items[0], "export declare typeset readonly");
+    bool exports =
+        c->words.n && list_has_word(c->words.items[0], "export declare typeset readonly");
     size_t i = exports;
-    for (; i < c->words.n && i < c->raws.n && assign(h, c->words.items[i], c->raws.items[i]); i++) {
+    for (; i < c->words.n && i < c->raws.n && shell_assign(h, c->words.items[i], c->raws.items[i]);
+         i++) {
     }
     if (exports) {
         i = c->words.n; // further names are exported as they are
@@ -688,12 +690,12 @@ static void take_assignments(struct shell *h, struct command *c)
     c->words.items += i, c->words.n -= i;
 }
 
-static void run_command(struct shell *h, struct command *c)
+static void shell_run_command(struct shell *h, struct command *c)
 {
     launch_words *w = &c->words;
     skip_reserved(h, c);
-    take_assignments(h, c);
-    while (w->n && is_one_of(w->items[0], "command builtin")) {
+    shell_take_assignments(h, c);
+    while (w->n && list_has_word(w->items[0], "command builtin")) {
         w->items++, w->n--;
     }
     bool replaced = w->n && strcmp(w->items[0], "exec") == 0;
@@ -711,12 +713,12 @@ static void run_command(struct shell *h, struct command *c)
                                              "only by running it",
                                              h->name);
     } else if (!run_builtin(h, w)) {
-        start_program(h, w, replaced);
+        shell_start_program(h, w, replaced);
     }
     h->ended |= replaced && h->depth == 0;
 }
 
-static void read_text(struct shell *h, struct str text)
+static void shell_read_text(struct shell *h, struct str text)
 {
     struct command c;
     h->rest = text;
@@ -730,7 +732,7 @@ static void read_text(struct shell *h, struct str text)
             continue;
         }
         if (c.words.n) {
-            run_command(h, &c);
+            shell_run_command(h, &c);
         }
     }
 }
@@ -752,7 +754,7 @@ static void take_found(struct shell *h)
     }
 }
 
-static int finish(struct shell *h)
+static int shell_finish(struct shell *h)
 {
     struct launch_start *s = h->s;
     if (!h->has_found && h->elf && !h->unseen) {
@@ -776,8 +778,8 @@ static int finish(struct shell *h)
     return 0;
 }
 
-static int read_all(struct launch_start *s, const char *name, const char *file, struct str text,
-                    const launch_words *positionals)
+static int shell_read_all(struct launch_start *s, const char *name, const char *file,
+                          struct str text, const launch_words *positionals)
 {
     struct shell h = {.s = s, .name = name, .file = file};
     for (size_t i = 0; i < positionals->n && i < POSITIONALS_MAX; i++) {
@@ -786,8 +788,8 @@ static int read_all(struct launch_start *s, const char *name, const char *file, 
     if (memchr(text.s, '\0', text.n)) {
         return launch_start_unseen(s, arena_printf(s->a, "%s is no text", name));
     }
-    read_text(&h, text);
-    return finish(&h);
+    shell_read_text(&h, text);
+    return shell_finish(&h);
 }
 
 int launch_start_script(struct launch_start *s, const char *path, const launch_words *w)
@@ -798,7 +800,7 @@ int launch_start_script(struct launch_start *s, const char *path, const launch_w
         return launch_start_unseen(
             s, arena_printf(s->a, "%s cannot be read, or not to its end", path));
     }
-    return read_all(s, path_base(path), path, text, w);
+    return shell_read_all(s, path_base(path), path, text, w);
 }
 
 struct shell_options {
@@ -819,8 +821,8 @@ static size_t take_shell_options(const launch_words *w, struct shell_options *re
         }
         bool is_long = starts_with(word, "--");
         ret->text |= !is_long && strchr(word, 'c');
-        ret->login |= is_one_of(word, "--login") || (!is_long && strpbrk(word, "li"));
-        i += is_one_of(word, "--rcfile --init-file") || (!is_long && strpbrk(word, "oO"));
+        ret->login |= list_has_word(word, "--login") || (!is_long && strpbrk(word, "li"));
+        i += list_has_word(word, "--rcfile --init-file") || (!is_long && strpbrk(word, "oO"));
     }
     return i < w->n ? i : w->n;
 }
@@ -833,7 +835,7 @@ static int read_command_text(struct launch_start *s, const char *name, const cha
     if (words->n) {
         words->items++, words->n--;
     }
-    return read_all(s, arena_printf(s->a, "%s -c", name), zero, str_of(text), words);
+    return shell_read_all(s, arena_printf(s->a, "%s -c", name), zero, str_of(text), words);
 }
 
 /* The words of the shell itself: options, then -c with a text, a script, or standard input. */

@@ -38,7 +38,7 @@ static const struct launch_teardown known[] = {
      "CUDA is called after it has been unloaded at the end"},
 };
 
-static bool is_named(const char *base, struct str name)
+static bool base_is_named(const char *base, struct str name)
 {
     if (name.n && name.s[name.n - 1] == '*') {
         return strncmp(base, name.s, name.n - 1) == 0;
@@ -56,7 +56,7 @@ bool launch_library_is(const char *path, const char *names)
     struct str rest = str_of(names);
     while (rest.s) {
         struct str name = str_cut(&rest, ' ');
-        if (name.n && is_named(path_base(path), name)) {
+        if (name.n && base_is_named(path_base(path), name)) {
             return true;
         }
     }
@@ -73,7 +73,7 @@ const struct launch_teardown *launch_teardown_known(const char *path, unsigned w
     return NULL;
 }
 
-static bool has_gpu_code(const struct elf_image *e)
+static bool elf_has_gpu_code(const struct elf_image *e)
 {
     uint64_t offset, size;
     return elf_section(e, ".nv_fatbin", &offset, &size) ||
@@ -100,7 +100,7 @@ static const struct ldso_object *guarded_in(const struct ldso_process *p,
     for (size_t i = 0; i < p->objects.n; i++) {
         const struct ldso_object *o = p->objects.items[i];
         const struct launch_teardown *k = launch_teardown_known(o->path, LAUNCH_AT_THREAD_END);
-        if (k && k->guarded && o->file && has_gpu_code(&o->file->image) &&
+        if (k && k->guarded && o->file && elf_has_gpu_code(&o->file->image) &&
             registers_destructors(&o->file->image)) {
             *ret_known = k;
             return o;
