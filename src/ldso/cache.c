@@ -117,7 +117,7 @@ void ldso_cache_parse(struct arena *a, const void *data, size_t size, struct lds
 }
 
 /* glibc's _dl_cache_libcmp: runs of digits compare as numbers. Overflow wraps, as there. */
-static int compare(const char *a, const char *b)
+static int cache_compare(const char *a, const char *b)
 {
     while (*a) {
         bool digit_a = *a >= '0' && *a <= '9', digit_b = *b >= '0' && *b <= '9';
@@ -167,7 +167,7 @@ bool ldso_cache_entry(const struct ldso_cache *c, uint32_t i, const char **ret_n
 static bool key_matches(const struct ldso_cache *c, uint32_t i, const char *name)
 {
     const char *k = string_at(c, u32(entry_at(c, i) + 4));
-    return k && compare(name, k) == 0;
+    return k && cache_compare(name, k) == 0;
 }
 
 static bool flags_fit(const struct ldso_cache_key *key, uint32_t flags)
@@ -258,7 +258,7 @@ const char *ldso_cache_find(const struct ldso_cache *c, const char *name,
         if (!k) {
             return NULL;
         }
-        int order = compare(name, k);
+        int order = cache_compare(name, k);
         if (order == 0) {
             while (middle > 0 && key_matches(c, (uint32_t)middle - 1, name)) {
                 middle--;

@@ -8,7 +8,7 @@ static bool blank(char c)
 }
 
 /* "include" and "hwcap" count as words only with a blank behind them. */
-static bool is_word(struct str line, const char *word)
+static bool conf_is_word(struct str line, const char *word)
 {
     size_t n = strlen(word);
     return str_starts(line, word) && line.n > n && blank(line.s[n]);
@@ -20,10 +20,10 @@ bool ldso_conf_next(struct str *rest, struct ldso_conf_line *ret)
     while (str_line(rest, &line)) {
         line.n = str_find_char(line, '#');
         line = str_trim(line);
-        if (line.n == 0 || is_word(line, "hwcap")) {
+        if (line.n == 0 || conf_is_word(line, "hwcap")) {
             continue;
         }
-        ret->kind = is_word(line, "include") ? LDSO_CONF_INCLUDE : LDSO_CONF_DIR;
+        ret->kind = conf_is_word(line, "include") ? LDSO_CONF_INCLUDE : LDSO_CONF_DIR;
         if (ret->kind == LDSO_CONF_INCLUDE) {
             line = str_trim((struct str){line.s + 7, line.n - 7});
         }
@@ -40,7 +40,7 @@ struct reader {
     unsigned depth, lists; // files inside one another; folders listed for wildcards
 };
 
-static void read_file(struct reader *r, const char *path);
+static void conf_read_file(struct reader *r, const char *path);
 
 static void add_dir(struct reader *r, struct str text, const char *file)
 {
@@ -61,7 +61,7 @@ static void add_dir(struct reader *r, struct str text, const char *file)
 
 /* Follows the components of a pattern; a component with wildcards stands for each name that fits,
  * but for names with a dot in front, as in glob(3). */
-static void expand(struct reader *r, const char *dir, struct str pattern)
+static void conf_expand(struct reader *r, const char *dir, struct str pattern)
 {
     while (pattern.s && r->conf->n_files < LDSO_CONF_FILES_MAX) {
         char *part = str_dup(r->arena, str_cut(&pattern, '/'));
@@ -76,13 +76,13 @@ static void expand(struct reader *r, const char *dir, struct str pattern)
         }
         for (size_t i = 0; i < list.n; i++) {
             if ((list.names[i][0] != '.' || part[0] == '.') && str_glob(part, list.names[i])) {
-                expand(r, path_join(r->arena, dir, list.names[i]), pattern);
+                conf_expand(r, path_join(r->arena, dir, list.names[i]), pattern);
             }
         }
         return;
     }
     if (!pattern.s) {
-        read_file(r, dir);
+        conf_read_file(r, dir);
     }
 }
 
@@ -95,14 +95,14 @@ static void include(struct reader *r, struct str patterns, const char *file)
         }
         struct str pattern = {patterns.s, n};
         if (n) {
-            expand(r, pattern.s[0] == '/' ? "/" : path_dir(r->arena, file), pattern);
+            conf_expand(r, pattern.s[0] == '/' ? "/" : path_dir(r->arena, file), pattern);
         }
         patterns = n < patterns.n ? (struct str){patterns.s + n + 1, patterns.n - n - 1}
                                   : (struct str){NULL, 0};
     }
 }
 
-static void read_file(struct reader *r, const char *path)
+static void conf_read_file(struct reader *r, const char *path)
 {
     struct str text;
     struct ldso_conf_line line;
@@ -126,5 +126,5 @@ void ldso_conf_read(struct root *r, struct arena *a, struct ldso_conf *ret)
 {
     *ret = (struct ldso_conf){0};
     struct reader reader = {.root = r, .arena = a, .conf = ret};
-    read_file(&reader, "/etc/ld.so.conf");
+    conf_read_file(&reader, "/etc/ld.so.conf");
 }

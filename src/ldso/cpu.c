@@ -16,7 +16,7 @@
 #define CPUID_WAS_ASKED 0
 #endif
 
-static bool has(uint32_t reg, int bit)
+static bool reg_has(uint32_t reg, int bit)
 {
     return reg >> bit & 1;
 }
@@ -79,17 +79,19 @@ static void read_x86(struct ldso_cpu *cpu)
     struct leaf l1 = {0}, l7 = {0}, l81 = {0};
     read_leaves(&l1, &l7, &l81);
     uint32_t c1 = l1.c, b7 = l7.b, c81 = l81.c;
-    uint64_t saved = has(c1, 27) ? xgetbv0() : 0;
+    uint64_t saved = reg_has(c1, 27) ? xgetbv0() : 0;
     bool ymm = (saved & 0x06) == 0x06, zmm = (saved & 0xe6) == 0xe6;
-    bool v2 = has(c1, 0) && has(c1, 9) && has(c1, 13) && has(c1, 19) && has(c1, 20) &&
-              has(c1, 23) && has(c81, 0);
-    bool v3 = v2 && ymm && has(c1, 12) && has(c1, 22) && has(c1, 28) && has(c1, 29) && has(b7, 3) &&
-              has(b7, 5) && has(b7, 8) && has(c81, 5);
-    bool v4 = v3 && zmm && has(b7, 16) && has(b7, 17) && has(b7, 28) && has(b7, 30) && has(b7, 31);
+    bool v2 = reg_has(c1, 0) && reg_has(c1, 9) && reg_has(c1, 13) && reg_has(c1, 19) &&
+              reg_has(c1, 20) && reg_has(c1, 23) && reg_has(c81, 0);
+    bool v3 = v2 && ymm && reg_has(c1, 12) && reg_has(c1, 22) && reg_has(c1, 28) &&
+              reg_has(c1, 29) && reg_has(b7, 3) && reg_has(b7, 5) && reg_has(b7, 8) &&
+              reg_has(c81, 5);
+    bool v4 = v3 && zmm && reg_has(b7, 16) && reg_has(b7, 17) && reg_has(b7, 28) &&
+              reg_has(b7, 30) && reg_has(b7, 31);
     cpu->level = v4 ? 4 : v3 ? 3 : v2 ? 2 : 1;
     cpu->platform = "x86_64";
-    if (v3 && !has(c81, 6) && is_intel()) { // SSE4a: AMD's and Hygon's alone, no need to ask
-        bool phi = zmm && has(b7, 28) && has(b7, 27) && has(b7, 26);
+    if (v3 && !reg_has(c81, 6) && is_intel()) { // SSE4a: AMD's and Hygon's alone, no need to ask
+        bool phi = zmm && reg_has(b7, 28) && reg_has(b7, 27) && reg_has(b7, 26);
         cpu->platform = phi ? "xeon_phi" : "haswell";
         cpu->avx512_1 = !phi && v4;
     }

@@ -7,7 +7,7 @@ static struct ldso_verdict refuse(const char *says, const char *detail)
         .result = LDSO_INVALID, .fatal = true, .says = says, .detail = detail ? detail : says};
 }
 
-static struct ldso_verdict skip(enum ldso_result result, const char *detail)
+static struct ldso_verdict verdict_skip(enum ldso_result result, const char *detail)
 {
     return (struct ldso_verdict){.result = result, .detail = detail};
 }
@@ -92,9 +92,9 @@ static bool judge_header(const struct ldso_process *p, const struct elf_image *e
         return false;
     }
     if (e->machine != p->main->file->image.machine) {
-        *ret = skip(LDSO_WRONG_MACHINE,
-                    arena_printf(p->arena, "built for %s, the process is %s",
-                                 elf_machine_name(p->arena, e->machine), p->machine_name));
+        *ret = verdict_skip(LDSO_WRONG_MACHINE,
+                            arena_printf(p->arena, "built for %s, the process is %s",
+                                         elf_machine_name(p->arena, e->machine), p->machine_name));
         return false;
     }
     if (e->type != ET_DYN && e->type != ET_EXEC) {
@@ -123,7 +123,7 @@ void ldso_note_cpu(struct ldso_process *p, const char *text)
 }
 
 /* Bytes a page. Where it is not known the smallest: what it refuses, all refuse. */
-static uint32_t page_size(const struct ldso_process *p)
+static uint32_t process_page_size(const struct ldso_process *p)
 {
     uint32_t sizes[LDSO_PAGE_SIZES];
     (void)ldso_page_sizes(p->main->file->image.machine, sizes);
@@ -190,7 +190,7 @@ static bool judge_pages(struct ldso_process *p, const struct ldso_entry *entry, 
     const struct elf_image *e = &entry->file->image;
     uint32_t sizes[LDSO_PAGE_SIZES];
     size_t n = p->cpu.page_size ? 0 : ldso_page_sizes(e->machine, sizes);
-    if (!judge_segments(e, glibc_minor, page_size(p), ret)) {
+    if (!judge_segments(e, glibc_minor, process_page_size(p), ret)) {
         return false;
     }
     for (size_t i = 1; i < n; i++) {
@@ -208,7 +208,7 @@ uint32_t ldso_kernel_refuses(struct ldso_process *p, const struct ldso_entry *en
 {
     enum { ADDRESS_AND_OFFSET_ONLY = 35 }; // the rule of glibc since 2.35 is that of mmap
     struct ldso_verdict v;
-    return judge_pages(p, entry, ADDRESS_AND_OFFSET_ONLY, &v) ? 0 : page_size(p);
+    return judge_pages(p, entry, ADDRESS_AND_OFFSET_ONLY, &v) ? 0 : process_page_size(p);
 }
 
 /* Whether a whole page of a mapped segment lies behind the end of the file. */
@@ -252,7 +252,7 @@ static bool judge_mapping(struct ldso_process *p, const struct ldso_entry *entry
     return true;
 }
 
-static bool is_cut(const struct elf_image *e, uint32_t page)
+static bool image_is_cut(const struct elf_image *e, uint32_t page)
 {
     return e->dynamic_bad || (page_missing(e, page) && (e->rel || e->jmprel || e->has_relr));
 }
@@ -261,7 +261,7 @@ bool ldso_is_cut(const struct elf_image *e)
 {
     uint32_t sizes[LDSO_PAGE_SIZES];
     (void)ldso_page_sizes(e->machine, sizes);
-    return is_cut(e, sizes[0]);
+    return image_is_cut(e, sizes[0]);
 }
 
 struct ldso_verdict ldso_judge(struct ldso_process *p, const struct ldso_entry *entry,
@@ -279,7 +279,7 @@ struct ldso_verdict ldso_judge(struct ldso_process *p, const struct ldso_entry *
         v.at_map = true;
         return v;
     }
-    if (is_cut(e, page_size(p))) {
+    if (image_is_cut(e, process_page_size(p))) {
         v.crash = true;
         v.detail = "the file is cut off: the loader maps it and the process is killed (SIGBUS) "
                    "when it reads the missing part";

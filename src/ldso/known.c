@@ -17,7 +17,7 @@ static uint64_t key_of_file(const struct ldso_file *file)
     return (uint64_t)1 << 63 | (uintptr_t)file;
 }
 
-static struct ldso_known_entry *entry_of(const struct ldso_known *k, uint64_t key)
+static struct ldso_known_entry *known_entry(const struct ldso_known *k, uint64_t key)
 {
     size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 32) & (k->cap - 1);
     while (k->items[at].object && k->items[at].key != key) {
@@ -33,7 +33,7 @@ static void known_grow(struct ldso_process *p)
     p->known.items = arena_array(p->arena, p->known.cap, sizeof *p->known.items);
     for (size_t i = 0; i < old.cap; i++) {
         if (old.items[i].object) {
-            *entry_of(&p->known, old.items[i].key) = old.items[i];
+            *known_entry(&p->known, old.items[i].key) = old.items[i];
         }
     }
 }
@@ -43,7 +43,7 @@ static void known_add(struct ldso_process *p, uint64_t key, struct ldso_object *
     if (2 * (p->known.n + 1) > p->known.cap) {
         known_grow(p);
     }
-    struct ldso_known_entry *e = entry_of(&p->known, key);
+    struct ldso_known_entry *e = known_entry(&p->known, key);
     if (!e->object) {
         *e = (struct ldso_known_entry){key, o, false};
         p->known.n++;
@@ -91,7 +91,7 @@ static enum ldso_asked asked_of(struct ldso_process *p, uint64_t key, struct lds
     if (!p->known.cap) {
         known_begin(p);
     }
-    const struct ldso_known_entry *e = entry_of(&p->known, key);
+    const struct ldso_known_entry *e = known_entry(&p->known, key);
     if (!e->object) {
         return LDSO_ASK_NONE;
     }

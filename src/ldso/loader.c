@@ -198,7 +198,7 @@ static void read_musl(struct arena *a, struct str file, struct ldso_loader *l)
 
 /* Where constants lie: the read-only segment that is not executable, if the file has one of its
  * own (GNU ld -z separate-code), else all of it. */
-static struct str constants_of(const struct elf_image *e)
+static struct str loader_constants(const struct elf_image *e)
 {
     for (size_t i = e->n_segments; i-- > 0;) {
         const struct elf_segment *s = &e->segments[i];
@@ -247,7 +247,7 @@ static void read_loader(struct ldso_store *s, const char *interp, uint16_t machi
             l->kind = LDSO_GLIBC;
         }
     }
-    struct str constants = constants_of(&e->file->image);
+    struct str constants = loader_constants(&e->file->image);
     read_glibc(s, constants, l);
     if (l->n_dirs == 0 && constants.n < file.n) {
         constants = file;

@@ -25,7 +25,7 @@ static struct ldso_object *find_short_name(struct ldso_process *p, const char *n
     return NULL;
 }
 
-static struct ldso_object *find_file(struct ldso_process *p, const struct ldso_file *file)
+static struct ldso_object *musl_find_file(struct ldso_process *p, const struct ldso_file *file)
 {
     struct ldso_object *one = NULL;
     enum ldso_asked asked = ldso_asked_file(p, file, &one);
@@ -178,8 +178,8 @@ static const char *system_path(struct ldso_process *p)
     return "/lib:/usr/local/lib:/usr/lib";
 }
 
-static void search(struct ldso_process *p, struct ldso_request *r, struct ldso_object *needed_by,
-                   struct musl_found *f)
+static void musl_search(struct ldso_process *p, struct ldso_request *r,
+                        struct ldso_object *needed_by, struct musl_found *f)
 {
     const char *env = p->secure ? NULL : ldso_getenv(p, "LD_LIBRARY_PATH");
     f->via = LDSO_VIA_LIBRARY_PATH;
@@ -213,9 +213,9 @@ static struct ldso_object *load_library(struct ldso_process *p, struct ldso_requ
         if (explicit_path) {
             (void)try_open(p, r, r->name, &f); // what it found stands in f
         } else {
-            search(p, r, needed_by, &f);
+            musl_search(p, r, needed_by, &f);
         }
-        o = f.entry ? find_file(p, f.entry->file) : NULL;
+        o = f.entry ? musl_find_file(p, f.entry->file) : NULL;
         if (o && !explicit_path && o->names.n == 0) {
             ldso_add_name(p, o, path_base(o->path));
         }

@@ -23,8 +23,8 @@ struct ldso_process *ldso_process_new(struct ldso_store *store, struct arena *ar
 
 /* ------------------------------------------------------------------ objects */
 
-static bool answers_to(struct ldso_process *p, struct ldso_object *o,
-                       const struct elf_lookup_key *key)
+static bool object_answers_to(struct ldso_process *p, struct ldso_object *o,
+                              const struct elf_lookup_key *key)
 {
     if (!(o->name_bits & ldso_name_bit(key->gnu_hash))) {
         return false;
@@ -47,10 +47,10 @@ static struct ldso_object *find_loaded(struct ldso_process *p, const char *name)
     struct ldso_object *one;
     enum ldso_asked asked = ldso_asked_name(p, key.gnu_hash, &one);
     if (asked != LDSO_ASK_ALL) {
-        return asked == LDSO_ASK_ONE && answers_to(p, one, &key) ? one : NULL;
+        return asked == LDSO_ASK_ONE && object_answers_to(p, one, &key) ? one : NULL;
     }
     for (size_t i = 0; i < p->objects.n; i++) {
-        if (answers_to(p, p->objects.items[i], &key)) {
+        if (object_answers_to(p, p->objects.items[i], &key)) {
             return p->objects.items[i];
         }
     }
@@ -401,7 +401,7 @@ static const char *check_isa(struct ldso_process *p, struct ldso_object *const *
 
 /* ------------------------------------------------------------------ start */
 
-static bool in_group(gid_t gid)
+static bool user_in_group(gid_t gid)
 {
     return getegid() == gid;
 }
@@ -413,7 +413,7 @@ static void find_secure(struct ldso_process *p, const char *path)
     const struct ldso_file *f = p->main->file;
     if (f->mode & S_ISUID && f->uid != p->config.uid) {
         p->secure_why = "ignored, the program is set-user-ID (secure-execution mode)";
-    } else if (f->mode & S_ISGID && f->mode & S_IXGRP && !in_group(f->gid)) {
+    } else if (f->mode & S_ISGID && f->mode & S_IXGRP && !user_in_group(f->gid)) {
         p->secure_why = "ignored, the program is set-group-ID (secure-execution mode)";
     } else if (p->config.uid != 0 && root_has_capabilities(p->store->root, path) == 1) {
         p->secure_why = "ignored, the program has file capabilities (secure-execution mode)";
@@ -766,7 +766,7 @@ static object_list unload_order(struct ldso_process *p, struct ldso_object *root
     return out;
 }
 
-static void need(struct ldso_process *p, struct ldso_object *o, object_list *needed)
+static void object_need(struct ldso_process *p, struct ldso_object *o, object_list *needed)
 {
     if (o->mark != p->mark) {
         o->mark = p->mark;
@@ -784,24 +784,24 @@ static void mark_needed(struct ldso_process *p, size_t n_objects)
     for (size_t i = 0; i < n_objects; i++) {
         struct ldso_object *o = p->objects.items[i];
         if (p->glibc_minor != 35 || !o->late || o->opened) {
-            need(p, o, &needed);
+            object_need(p, o, &needed);
         }
     }
     for (size_t i = 0; p->glibc_minor == 35 && i < needed.n; i++) {
         struct ldso_object *o = needed.items[i];
         for (size_t k = 0; !o->opened && k < o->deps.n; k++) {
-            need(p, o->deps.items[k], &needed);
+            object_need(p, o->deps.items[k], &needed);
         }
         for (size_t k = 0; o->opened && k < o->scope.n; k++) {
             if (o->scope.items[k] != o->listed_first) {
-                need(p, o->scope.items[k], &needed);
+                object_need(p, o->scope.items[k], &needed);
             }
         }
     }
 }
 
 /* `root`: what was to be opened and is mapped. */
-static void take_back(struct ldso_process *p, struct ldso_object *root, size_t n_objects)
+static void process_take_back(struct ldso_process *p, struct ldso_object *root, size_t n_objects)
 {
     object_list gone = {0};
     bool any_placed = false;
@@ -897,7 +897,7 @@ static void load_glibc(struct ldso_process *p, struct ldso_load *load, unsigned 
         load->outcome = r->outcome == LDSO_NOT_FOUND ? LDSO_NOT_FOUND : LDSO_REFUSED;
         load->path = r->path;
         if (o) {
-            take_back(p, o, n_objects);
+            process_take_back(p, o, n_objects);
         }
         return;
     }

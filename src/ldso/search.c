@@ -180,7 +180,7 @@ static struct ldso_list *runpath_of(struct ldso_process *p, struct ldso_object *
     return o->runpath;
 }
 
-static struct ldso_cache *read_cache(struct ldso_store *store, const char *path)
+static struct ldso_cache *store_read_cache(struct ldso_store *store, const char *path)
 {
     struct arena *a = store->arena;
     struct ldso_cache *cache = arena_alloc(a, sizeof *cache);
@@ -208,7 +208,7 @@ static void open_cache(struct ldso_process *p)
     const char *key = arena_printf(p->arena, "cache %s", p->loader.cache_path);
     struct ldso_cache *cache = ldso_store_recall(p->store, key);
     if (!cache) {
-        cache = read_cache(p->store, p->loader.cache_path);
+        cache = store_read_cache(p->store, p->loader.cache_path);
         ldso_store_remember(p->store, key, cache);
     }
     p->cache = *cache;
@@ -253,15 +253,15 @@ static enum ldso_result errno_result(int error)
     }
 }
 
-static void add_step(struct search *s, struct ldso_step step)
+static void search_add_step(struct search *s, struct ldso_step step)
 {
     VEC_PUSH(s->p->arena, &s->r->steps, step);
 }
 
 /* Most candidates are absent, and only in subfolders that are not told: their paths share one
  * place. Valid until the next call. */
-static char *candidate(struct ldso_process *p, const char *dir, const char *sub, size_t sub_n,
-                       const char *name)
+static char *search_candidate(struct ldso_process *p, const char *dir, const char *sub,
+                              size_t sub_n, const char *name)
 {
     size_t n = strlen(dir), m = strlen(name), need = n + sub_n + m + 1;
     if (need > p->text_cap) {
@@ -290,7 +290,7 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
     if (e->open_errno) {
         p->ld_errno = e->open_errno;
         const char *why = failed == LDSO_UNREADABLE ? strerror(e->open_errno) : NULL;
-        add_step(s, (struct ldso_step){path, via, via_object, failed, false, why});
+        search_add_step(s, (struct ldso_step){path, via, via_object, failed, false, why});
         return false;
     }
     struct ldso_verdict v;
@@ -308,7 +308,7 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
     } else {
         v = ldso_judge(p, e, s->dlopened, false);
     }
-    add_step(s, (struct ldso_step){path, via, via_object, v.result, v.fatal, v.detail});
+    search_add_step(s, (struct ldso_step){path, via, via_object, v.result, v.fatal, v.detail});
     p->ld_errno = v.result == LDSO_TAKEN || v.fatal ? v.error : ENOENT;
     if (v.result == LDSO_TAKEN || v.at_map) {
         s->found = (struct ldso_found){.entry = e,
@@ -334,7 +334,7 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
 /* 0 if the folder is there, else what open() says of a file in it; -1: that is not known. */
 static int folder_errno(struct ldso_process *p, const char *dir, const char *sub, size_t sub_n)
 {
-    char *path = candidate(p, dir, sub, sub_n, "");
+    char *path = search_candidate(p, dir, sub, sub_n, "");
     size_t n = strlen(path);
     if (n > 1 && path[n - 1] == '/') {
         path[n - 1] = '\0';
@@ -356,7 +356,7 @@ static void probe_dir(struct search *s, struct ldso_dir *d, size_t k)
     }
     d->status[k] = error ? DIR_MISSING : DIR_EXISTING;
     if (error) { // of the file, which was tried first
-        const char *file = candidate(p, d->text, sub, strlen(sub), s->r->name);
+        const char *file = search_candidate(p, d->text, sub, strlen(sub), s->r->name);
         p->ld_errno = error > 0 ? error : ldso_store_get(p->store, file)->open_errno;
     }
 }
@@ -408,14 +408,14 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
             if (d->status[k] == DIR_MISSING) {
                 if (base) {
                     const char *path = str_concat(p->arena, d->text, s->r->name, "");
-                    add_step(s, (struct ldso_step){path, via, via_object, LDSO_ABSENT, false,
-                                                   "the folder does not exist"});
+                    search_add_step(s, (struct ldso_step){path, via, via_object, LDSO_ABSENT, false,
+                                                          "the folder does not exist"});
                 }
                 continue;
             }
             here = true;
             const char *sub = p->subdirs[k];
-            const char *path = candidate(p, d->text, sub, strlen(sub), s->r->name);
+            const char *path = search_candidate(p, d->text, sub, strlen(sub), s->r->name);
             if (try_file(s, path, via, via_object, !base)) {
                 return true;
             }
@@ -438,7 +438,7 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
 static void note_stage(struct search *s, enum ldso_via via, struct ldso_object *via_object,
                        const char *why)
 {
-    add_step(s, (struct ldso_step){NULL, via, via_object, LDSO_NOT_USED, false, why});
+    search_add_step(s, (struct ldso_step){NULL, via, via_object, LDSO_NOT_USED, false, why});
 }
 
 /* The next one with a DT_RPATH above an object that has one. */

@@ -164,7 +164,7 @@ static void reach(struct ldso_store *s, const unsigned char *end)
     }
 }
 
-static bool read_at(struct elf_source *elf, uint64_t offset, void *to, size_t n)
+static bool source_read_at(struct elf_source *elf, uint64_t offset, void *to, size_t n)
 {
     const struct source *s = (const struct source *)elf;
     unsigned char *begin = to;
@@ -174,7 +174,7 @@ static bool read_at(struct elf_source *elf, uint64_t offset, void *to, size_t n)
     return offset <= INT64_MAX && pread(s->fd, to, n, (off_t)offset) == (ssize_t)n;
 }
 
-static bool is_same_file(struct file_id x, struct file_id y)
+static bool file_ids_equal(struct file_id x, struct file_id y)
 {
     return x.dev == y.dev && x.ino == y.ino && x.size == y.size &&
            x.changed.tv_sec == y.changed.tv_sec && x.changed.tv_nsec == y.changed.tv_nsec;
@@ -189,7 +189,7 @@ static const void *map_again(struct source *s, size_t *ret_size)
     if (root_map(s->store->root, s->path, &data, ret_size, &now) < 0) {
         return NULL;
     }
-    if (!is_same_file(id_of(&now), s->id)) {
+    if (!file_ids_equal(id_of(&now), s->id)) {
         (void)munmap((void *)(uintptr_t)data, *ret_size);
         return NULL;
     }
@@ -228,7 +228,7 @@ static void parse_by_head(struct ldso_store *s, const struct source *file, struc
     struct source *source = arena_alloc(s->arena, sizeof *source);
     *source = *file;
     source->elf = (struct elf_source){
-        .read = read_at, .map = map_bytes, .head = head, .room = room ? HEAD_MAX : 0};
+        .read = source_read_at, .map = map_bytes, .head = head, .room = room ? HEAD_MAX : 0};
     elf_image_parse_source(s->arena, &source->elf, file->id.size, ret);
     source->fd = -1;
     if (room && ret->data == head) {
@@ -301,7 +301,7 @@ static int file_of(struct ldso_store *s, const char *path, const struct stat *st
     return 0;
 }
 
-static void look(struct ldso_store *s, struct ldso_entry *e)
+static void entry_look(struct ldso_store *s, struct ldso_entry *e)
 {
     struct stat st;
     int rc = root_stat(s->root, e->path, &st);
@@ -443,7 +443,7 @@ struct ldso_entry *ldso_store_get(struct ldso_store *s, const char *path)
     if (s->base) {
         look_layered(s, e);
     } else {
-        look(s, e);
+        entry_look(s, e);
     }
     s->paths[at] = e;
     s->n_paths++;

@@ -142,7 +142,7 @@ struct reference {
 /* The versions an object asks for, by their index in its version table. */
 struct references {
     struct reference *items;
-    bool *settled; // a numbered version that its library defines: see is_settled()
+    bool *settled; // a numbered version that its library defines: see need_is_settled()
     uint32_t n, cap;
 };
 
@@ -153,7 +153,7 @@ struct references {
  * library defines the version it has the symbol, and most symbols of a process need no lookup.
  * GLIBC_PRIVATE has no such promise.
  */
-static bool is_settled(const struct elf_version_need *need, const struct ldso_object *named)
+static bool need_is_settled(const struct elf_version_need *need, const struct ldso_object *named)
 {
     static const struct {
         const char *soname, *versions;
@@ -200,7 +200,7 @@ static void read_references(struct ldso_process *p, struct ldso_object *o, struc
                              : 0;
         r->items[need->index] =
             (struct reference){need->name, need->file, need->hash, from->object, index};
-        r->settled[need->index] = need->index >= 2 && index && is_settled(need, from->object);
+        r->settled[need->index] = need->index >= 2 && index && need_is_settled(need, from->object);
     }
 }
 
@@ -428,8 +428,8 @@ static struct ldso_object *ask_first(const struct search *s, const struct refere
 }
 
 /* What a lookup that was started comes to. */
-static enum lookup finish(struct search *s, const struct elf_lookup *l, const struct asked *asked,
-                          struct ldso_object **ret)
+static enum lookup lookup_finish(struct search *s, const struct elf_lookup *l,
+                                 const struct asked *asked, struct ldso_object **ret)
 {
     struct match m = {s->p, asked->first, asked->want, l->image && l->image->versym, 0};
     if (l->image && (elf_lookup_finish(l, is_match, &m) || m.hidden_n == 1)) {
@@ -450,7 +450,7 @@ static void look_up_symbols(struct search *s, size_t n)
     for (size_t i = 0; i < n; i++) {
         uint32_t index = s->lookups[i].index;
         struct ldso_object *found = NULL;
-        enum lookup how = finish(s, &s->lookups[i], &s->asked[i], &found);
+        enum lookup how = lookup_finish(s, &s->lookups[i], &s->asked[i], &found);
         if (how != LOOKUP_FOUND) {
             VEC_PUSH(s->p->arena, &s->missing, (struct missing){index, how});
             continue;
