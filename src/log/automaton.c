@@ -186,7 +186,7 @@ static struct tree *tree_of_any(struct reader *p)
 
 /* ------------------------------------------------------------------ characters */
 
-static bool is_one_of(char c, const char *bytes)
+static bool bytes_have(char c, const char *bytes)
 {
     return c && strchr(bytes, c);
 }
@@ -213,11 +213,11 @@ static unsigned escaped_char(struct reader *p)
 {
     char c = *p->at;
     p->at += c != '\0';
-    if (is_one_of(c, "tnrfe")) {
+    if (bytes_have(c, "tnrfe")) {
         static const char names[] = "tnrfe", bytes[] = "\t\n\r\f\033";
         return (unsigned char)bytes[strchr(names, c) - names];
     }
-    if (is_one_of(c, "xu")) {
+    if (bytes_have(c, "xu")) {
         return hex_value(p, c == 'x' ? 2 : 4);
     }
     p->failed = p->failed || !c || str_is_letter(c) || str_is_digit(c);
@@ -240,7 +240,7 @@ static bool read_member(struct reader *p, struct set *to, unsigned *ret)
 {
     struct set several;
     if (*p->at != '\\') {
-        p->failed = p->failed || (*p->at == '[' && is_one_of(p->at[1], ":.="));
+        p->failed = p->failed || (*p->at == '[' && bytes_have(p->at[1], ":.="));
         *ret = plain_char(p);
         return true;
     }
@@ -297,16 +297,16 @@ static struct tree *read_escape(struct reader *p)
 {
     struct set set = {.some = false};
     char c = *p->at;
-    if (is_one_of(c, "bBAzZK")) {
+    if (bytes_have(c, "bBAzZK")) {
         p->at++;
-        struct tree *t = tree_new(p, is_one_of(c, "bB") ? TREE_BOUNDARY
-                                     : c == 'A'         ? TREE_BEGIN
-                                     : c == 'K'         ? TREE_SEQUENCE
-                                                        : TREE_END);
+        struct tree *t = tree_new(p, bytes_have(c, "bB") ? TREE_BOUNDARY
+                                     : c == 'A'          ? TREE_BEGIN
+                                     : c == 'K'          ? TREE_SEQUENCE
+                                                         : TREE_END);
         t->negated = c == 'B';
         return t;
     }
-    if (is_one_of(c, "123456789")) {
+    if (bytes_have(c, "123456789")) {
         p->at += strspn(p->at, "0123456789");
         return tree_repeat(p, tree_of_any(p), 0, MANY);
     }
@@ -371,7 +371,7 @@ static enum group read_group_head(struct reader *p, bool *ret_behind, bool *ret_
     *ret_behind = str_starts(str_of(p->at), "<=") || str_starts(str_of(p->at), "<!");
     const char *sign = p->at + *ret_behind;
     *ret_negated = *sign == '!';
-    if (is_one_of(*sign, "=!")) {
+    if (bytes_have(*sign, "=!")) {
         p->at = sign + 1;
         return GROUP_LOOK;
     }
@@ -434,13 +434,13 @@ static bool read_braces(struct reader *p, unsigned *ret_min, unsigned *ret_max)
 static struct tree *read_times(struct reader *p, struct tree *one)
 {
     unsigned min = 1, max = 1;
-    if (is_one_of(*p->at, "?*+")) {
+    if (bytes_have(*p->at, "?*+")) {
         min = *p->at == '+';
         max = *p->at++ == '?' ? 1 : MANY;
     } else if (*p->at != '{' || !read_braces(p, &min, &max)) {
         return one;
     }
-    p->at += is_one_of(*p->at, "?+"); // how eagerly
+    p->at += bytes_have(*p->at, "?+"); // how eagerly
     p->failed = p->failed || max < min;
     return tree_repeat(p, one, min, max);
 }
@@ -448,7 +448,7 @@ static struct tree *read_times(struct reader *p, struct tree *one)
 static struct tree *read_one(struct reader *p)
 {
     char c = *p->at;
-    if (is_one_of(c, "\\[(.^$")) {
+    if (bytes_have(c, "\\[(.^$")) {
         p->at++;
         return c == '\\'  ? read_escape(p)
                : c == '[' ? read_class(p)
@@ -464,7 +464,7 @@ static struct tree *read_one(struct reader *p)
 static struct tree *read_sequence(struct reader *p)
 {
     struct tree *all = tree_new(p, TREE_SEQUENCE);
-    while (!p->failed && *p->at && !is_one_of(*p->at, "|)")) {
+    while (!p->failed && *p->at && !bytes_have(*p->at, "|)")) {
         struct tree *one = read_one(p);
         tree_append(p, all, read_times(p, one));
     }

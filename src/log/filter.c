@@ -36,7 +36,7 @@ static inline uint32_t hash(uint32_t gram)
     return gram * 0x9E3779B1u;
 }
 
-static inline uint32_t word_of(uint32_t gram)
+static inline uint32_t gram_word(uint32_t gram)
 {
     return hash(gram) >> (32 - WORDS_LOG2);
 }
@@ -45,7 +45,7 @@ static inline uint32_t word_of(uint32_t gram)
  * the low bits of what they shift by, so that it costs nothing to find. */
 static inline uint32_t bit_of(const struct filter *f, uint32_t gram)
 {
-    return f->bits[word_of(gram)] >> (gram % 32);
+    return f->bits[gram_word(gram)] >> (gram % 32);
 }
 
 /* ------------------------------------------------------------------ building */
@@ -135,12 +135,12 @@ static struct piece piece_of(struct filter *f, size_t literal)
     const char *text = f->literals[literal];
     size_t n = strlen(text), at = rarest_gram(f, text, n), near = at + GRAM < n ? n - GRAM : 0;
     uint32_t gram = gram_at(text + at);
-    f->bits[word_of(gram)] |= 1u << (gram % 32);
+    f->bits[gram_word(gram)] |= 1u << (gram % 32);
     return (struct piece){gram,        gram_at(text + near), (uint32_t)literal,
                           (uint8_t)at, (uint8_t)near,        (uint8_t)n};
 }
 
-static uint32_t slot_of(const struct filter *f, uint32_t gram)
+static uint32_t gram_slot(const struct filter *f, uint32_t gram)
 {
     return hash(gram) >> 8 & f->slot_mask;
 }
@@ -149,13 +149,13 @@ static uint32_t slot_of(const struct filter *f, uint32_t gram)
 static void sort_pieces(struct filter *f, const struct piece *pieces, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        f->slots[slot_of(f, pieces[i].gram)]++;
+        f->slots[gram_slot(f, pieces[i].gram)]++;
     }
     for (uint32_t i = 1; i <= f->slot_mask + 1; i++) {
         f->slots[i] += f->slots[i - 1];
     }
     for (size_t i = 0; i < n; i++) {
-        f->pieces[--f->slots[slot_of(f, pieces[i].gram)]] = pieces[i];
+        f->pieces[--f->slots[gram_slot(f, pieces[i].gram)]] = pieces[i];
     }
 }
 
@@ -180,16 +180,16 @@ struct filter *filter_build(struct arena *a, const char *const *literals, size_t
 
 /* ------------------------------------------------------------------ searching */
 
-static unsigned char lower(char c)
+static unsigned char filter_lower(char c)
 {
     unsigned char u = (unsigned char)c;
     return u >= 'A' && u <= 'Z' ? (unsigned char)(u | 0x20) : u;
 }
 
-static bool same(const char *text, const char *literal, size_t n)
+static bool literal_is_at(const char *text, const char *literal, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (lower(text[i]) != lower(literal[i])) {
+        if (filter_lower(text[i]) != filter_lower(literal[i])) {
             return false;
         }
     }
@@ -203,15 +203,15 @@ struct part {
 };
 
 /* Whether the literal of this piece stands where its gram does, at `at`. */
-static inline bool stands(const struct filter *f, const struct piece *p, const struct part *part,
-                          size_t at)
+static inline bool part_stands(const struct filter *f, const struct piece *p,
+                               const struct part *part, size_t at)
 {
     if (at - part->from < p->gram_at || part->end - at < (size_t)(p->length - p->gram_at)) {
         return false;
     }
     const char *start = part->text + at - p->gram_at;
     return gram_at(start + p->near_at) == p->near &&
-           same(start, f->literals[p->literal], p->length);
+           literal_is_at(start, f->literals[p->literal], p->length);
 }
 
 /* Of the pieces from `i` on that have this gram: one whose literal stands at `at`, or `last`. */
@@ -219,7 +219,7 @@ static uint32_t standing(const struct filter *f, uint32_t i, uint32_t last, cons
                          size_t at)
 {
     uint32_t gram = gram_at(part->text + at);
-    while (i < last && !(f->pieces[i].gram == gram && stands(f, &f->pieces[i], part, at))) {
+    while (i < last && !(f->pieces[i].gram == gram && part_stands(f, &f->pieces[i], part, at))) {
         i++;
     }
     return i;
@@ -248,7 +248,7 @@ size_t filter_find(const struct filter *f, const char *text, size_t from, size_t
 {
     const struct part part = {text, from, end};
     for (size_t at = from; (at = next_candidate(f, text, at, end)) < end; at++) {
-        uint32_t slot = slot_of(f, gram_at(text + at)), last = f->slots[slot + 1];
+        uint32_t slot = gram_slot(f, gram_at(text + at)), last = f->slots[slot + 1];
         for (uint32_t i = f->slots[slot]; (i = standing(f, i, last, &part, at)) < last; i++) {
             if (!passes || !passes(arg, f->pieces[i].literal, at)) {
                 return at;
@@ -263,7 +263,7 @@ void filter_all(const struct filter *f, const char *text, size_t n,
 {
     const struct part part = {text, 0, n};
     for (size_t at = 0; (at = next_candidate(f, text, at, n)) < n; at++) {
-        uint32_t slot = slot_of(f, gram_at(text + at)), last = f->slots[slot + 1];
+        uint32_t slot = gram_slot(f, gram_at(text + at)), last = f->slots[slot + 1];
         for (uint32_t i = f->slots[slot]; (i = standing(f, i, last, &part, at)) < last; i++) {
             on_hit(arg, f->pieces[i].literal, at - f->pieces[i].gram_at);
         }

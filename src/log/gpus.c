@@ -18,19 +18,19 @@ static const char *const noise[] = {
     "engineering", "sample",      "lite",   "hash",       "rate",      "refresh",     "series",
 };
 
-static bool is_alnum(char c)
+static bool gpus_is_alnum(char c)
 {
     return str_is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
 }
 
 static struct str next_word(struct str *rest)
 {
-    while (rest->n && !is_alnum(rest->s[0])) {
+    while (rest->n && !gpus_is_alnum(rest->s[0])) {
         rest->s++;
         rest->n--;
     }
     struct str word = {rest->s, 0};
-    while (rest->n && is_alnum(rest->s[0])) {
+    while (rest->n && gpus_is_alnum(rest->s[0])) {
         rest->s++;
         rest->n--;
         word.n++;
@@ -63,7 +63,7 @@ static bool is_noise(struct str word, bool cut)
     return false;
 }
 
-static char lower(char c)
+static char gpus_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
@@ -88,7 +88,7 @@ static bool key_add(struct key *k, struct str name, bool cut)
             return false;
         }
         for (size_t i = 0; i < word.n; i++) {
-            k->text[k->n++] = lower(word.s[i]);
+            k->text[k->n++] = gpus_lower(word.s[i]);
         }
     }
     k->text[k->n] = '\0';
@@ -146,7 +146,7 @@ static bool is_card(const struct kb_gpu *g)
     return g->kind != KB_GPU_CHIP && !ends_with(g->name, " graphics");
 }
 
-static void load(struct log_rules *r)
+static void gpus_load(struct log_rules *r)
 {
     struct kb_gpus gpus;
     r->gpus_tried = true;
@@ -176,7 +176,7 @@ struct asking {
     bool differ;
 };
 
-static void take_row(struct asking *q, const struct kb_gpu *row)
+static void asking_take_row(struct asking *q, const struct kb_gpu *row)
 {
     if (!target_of(row)) {
         return;
@@ -194,7 +194,7 @@ static bool find_key(void *arg, const struct key *k)
         bool same =
             q->cut ? k->n >= CUT_MIN && starts_with(g->key, k->text) : strcmp(g->key, k->text) == 0;
         if (same) {
-            take_row(q, g->row);
+            asking_take_row(q, g->row);
         }
     }
     return !q->differ;
@@ -223,7 +223,7 @@ static const struct log_target *answer(struct log_target *to, const struct askin
 const struct log_target *gpu_by_name(struct log_rules *r, const char *name, struct log_target *to)
 {
     if (!r->gpus_tried) {
-        load(r);
+        gpus_load(r);
     }
     struct asking q = {.rules = r};
     struct str bare = bare_name(str_of(name), &q.cut);
@@ -235,14 +235,14 @@ const struct log_target *gpu_by_pci(struct log_rules *r, const char *device, boo
                                     struct log_target *to)
 {
     if (!r->gpus_tried) {
-        load(r);
+        gpus_load(r);
     }
     struct asking q = {.rules = r};
     for (size_t i = 0; i < r->gpu_rows.n; i++) {
         const struct kb_gpu *g = &r->gpu_rows.rows[i];
         for (size_t k = 0; (g->vendor == KB_VENDOR_AMD) == amd && k < g->pci.n; k++) {
             if (strcmp(g->pci.items[k], device) == 0) {
-                take_row(&q, g);
+                asking_take_row(&q, g);
             }
         }
     }

@@ -8,8 +8,8 @@
 
 /* ------------------------------------------------------------------ conditions */
 
-static bool condition_holds(struct log_rules *r, const struct log_condition *c,
-                            const struct log_fact *f)
+static bool rule_condition_holds(struct log_rules *r, const struct log_condition *c,
+                                 const struct log_fact *f)
 {
     const char *value = NULL;
     for (size_t i = 0; i < f->n_fields && !value; i++) {
@@ -19,14 +19,14 @@ static bool condition_holds(struct log_rules *r, const struct log_condition *c,
     return matches != c->negated;
 }
 
-static bool fits(struct log_rules *r, const struct log_element *e, const struct log_fact *f)
+static bool element_fits(struct log_rules *r, const struct log_element *e, const struct log_fact *f)
 {
     bool kind = false;
     for (size_t i = 0; i < e->n_kinds && !kind; i++) {
         kind = f->kind == e->kinds[i];
     }
     for (size_t i = 0; kind && i < e->n_conditions; i++) {
-        kind = condition_holds(r, &e->conditions[i], f);
+        kind = rule_condition_holds(r, &e->conditions[i], f);
     }
     return kind;
 }
@@ -45,15 +45,15 @@ static bool is_near(const struct log_element *e, const struct log_matched *m,
 static const struct log_fact *pick(const struct log_matched *m, const struct log_element *e)
 {
     for (size_t i = 0; i < m->n_facts; i++) {
-        if (fits(m->rules, e, m->facts[i]) && is_near(e, m, m->facts[i])) {
+        if (element_fits(m->rules, e, m->facts[i]) && is_near(e, m, m->facts[i])) {
             return m->facts[i];
         }
     }
     return NULL;
 }
 
-static bool holds(const struct log_rule *rule, struct log_matched *m,
-                  const struct log_fact **matched)
+static bool rule_holds(const struct log_rule *rule, struct log_matched *m,
+                       const struct log_fact **matched)
 {
     m->items = matched;
     for (size_t i = 0; i < rule->all.n; i++) {
@@ -151,7 +151,7 @@ static bool is_said(const char *before, const char *value)
 
 /* Whether the value can be put into a command of any shell, bare or quoted, and is no option there:
  * a log is anybody's text. */
-static bool is_plain(const char *value)
+static bool value_is_plain(const char *value)
 {
     static const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/";
     size_t n = strspn(value, first);
@@ -176,7 +176,7 @@ struct filled {
 static const char *shown_value(struct str names, const char *value, bool command)
 {
     if (command) {
-        return value && (is_provided_field(names) || is_plain(value)) ? value : NULL;
+        return value && (is_provided_field(names) || value_is_plain(value)) ? value : NULL;
     }
     return value ? value : "(not named in the text)";
 }
@@ -261,7 +261,7 @@ static bool says_platform(const struct log_fact *f, enum log_platform platform)
 }
 
 /* The nearest one that the text names: a container or WSL shows marks of Linux too. */
-static enum log_platform platform_of(const struct log_matched *m)
+static enum log_platform matched_platform(const struct log_matched *m)
 {
     static const enum log_platform order[] = {LOG_JETSON,  LOG_WSL,   LOG_CONTAINER,
                                               LOG_WINDOWS, LOG_MACOS, LOG_LINUX};
@@ -319,7 +319,7 @@ static bool where_holds(const struct log_matched *m, const struct log_repair *re
         const char *value = field_of(m, str_of(c->field));
         bool found = value && regex_search(m->rules, c->regex, value, strlen(value), 0, NULL) > 0;
         for (size_t k = 0; !found && k < m->n_facts; k++) {
-            found = condition_holds(m->rules, c, m->facts[k]);
+            found = rule_condition_holds(m->rules, c, m->facts[k]);
         }
         if (!found) {
             return false;
@@ -372,8 +372,8 @@ static void choose_repairs(const struct log_matched *m, const struct log_rule *r
 
 /* ------------------------------------------------------------------ candidates */
 
-static struct log_candidate candidate(struct log_matched *m, const struct log_rule *rule,
-                                      enum log_platform platform)
+static struct log_candidate rule_candidate(struct log_matched *m, const struct log_rule *rule,
+                                           enum log_platform platform)
 {
     const struct log_fact **evidence = arena_array(m->a, m->n + 1, sizeof *evidence);
     for (size_t i = 0; i < m->n; i++) {
@@ -401,15 +401,15 @@ void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact
     struct log_candidate *list = arena_array(a, r->n_rules + 1, sizeof *list);
     struct log_matched all = {.facts = facts, .n_facts = n_facts, .a = a, .rules = r};
     *ret = (struct log_result){.candidates = list, .facts = facts, .n_facts = n_facts};
-    ret->platform = platform_of(&all);
+    ret->platform = matched_platform(&all);
     for (size_t i = 0; i < r->n_rules; i++) {
         const struct log_rule *rule = &r->rules[i];
         const struct log_fact *matched[LOG_ELEMENTS_MAX + 1];
         struct log_matched m = all;
-        if (holds(rule, &m, matched)) {
+        if (rule_holds(rule, &m, matched)) {
             held[ret->n++] = (struct log_held){
                 .rule = rule,
-                .candidate = candidate(&m, rule, ret->platform),
+                .candidate = rule_candidate(&m, rule, ret->platform),
                 .place = m.n       ? m.items[0]->place
                          : m.shown ? m.shown->place
                                    : 0,

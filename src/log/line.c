@@ -107,7 +107,7 @@ size_t line_as_utf8(const char *in, size_t n, char *out)
 
 /* ------------------------------------------------------------------ prefixes */
 
-static bool is_name(char c)
+static bool line_is_name(char c)
 {
     return str_is_digit(c) || between((char)(c | 0x20), 'a', 'z') || c == '_' || c == '-' ||
            c == '.';
@@ -130,7 +130,7 @@ static bool looks_like(struct str s, const char *pattern)
     return s.n >= n;
 }
 
-static size_t skip(struct str s, size_t at, const char *bytes)
+static size_t line_skip(struct str s, size_t at, const char *bytes)
 {
     while (at < s.n && s.s[at] && strchr(bytes, s.s[at])) {
         at++;
@@ -142,7 +142,7 @@ static size_t skip(struct str s, size_t at, const char *bytes)
 static size_t after_time(struct str s, size_t at)
 {
     if (at < s.n && (s.s[at] == '.' || s.s[at] == ',')) {
-        at = skip(s, at + 1, "0123456789");
+        at = line_skip(s, at + 1, "0123456789");
     }
     struct str rest = {s.s + at, s.n - at};
     if (at < s.n && s.s[at] == 'Z') {
@@ -167,7 +167,7 @@ static size_t prefix_time(struct str s, struct str *ret_process)
     } else {
         return 0;
     }
-    size_t end = skip(s, at, "]: ");
+    size_t end = line_skip(s, at, "]: ");
     return end > at ? end : 0;
 }
 
@@ -175,7 +175,7 @@ static size_t prefix_time(struct str s, struct str *ret_process)
 static size_t prefix_kernel(struct str s, struct str *ret_process)
 {
     (void)ret_process;
-    size_t at = skip(s, 1, " "), digits = skip(s, at, "0123456789.");
+    size_t at = line_skip(s, 1, " "), digits = line_skip(s, at, "0123456789.");
     return s.s[0] == '[' && digits > at && digits + 1 < s.n && s.s[digits] == ']' &&
                    s.s[digits + 1] == ' '
                ? digits + 2
@@ -207,7 +207,7 @@ static size_t prefix_journal(struct str s, struct str *ret_process)
 static size_t prefix_compose(struct str s, struct str *ret_process)
 {
     size_t n = 0;
-    while (n < s.n && n < 100 && is_name(s.s[n])) {
+    while (n < s.n && n < 100 && line_is_name(s.s[n])) {
         n++;
     }
     size_t digits = n;
@@ -215,7 +215,7 @@ static size_t prefix_compose(struct str s, struct str *ret_process)
         digits--;
     }
     bool numbered = digits > 1 && digits < n && (s.s[digits - 1] == '-' || s.s[digits - 1] == '_');
-    size_t bar = skip(s, n, " ");
+    size_t bar = line_skip(s, n, " ");
     if (!numbered || bar + 1 >= s.n || s.s[bar] != '|' || s.s[bar + 1] != ' ') {
         return 0;
     }
@@ -245,7 +245,7 @@ static size_t prefix_bracket(struct str s, struct str *ret_process)
     if (looks_like((struct str){s.s + after, s.n - after}, "<stdAAA>:")) {
         after += 9;
     }
-    return skip(s, after, ": ");
+    return line_skip(s, after, ": ");
 }
 
 /* "> " of a quotation */

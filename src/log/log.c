@@ -316,7 +316,7 @@ static void try_hits(struct log *l, const struct log_line *line)
     }
 }
 
-static void take_row(struct log *l, const struct log_line *line)
+static void log_take_row(struct log *l, const struct log_line *line)
 {
     struct str body = {line->text + line->body, line->n - line->body}, package, version;
     enum table_row row = table_row(body, &package, &version);
@@ -391,20 +391,20 @@ static bool reads_on(const struct log *l)
 }
 
 /* What a line shows, by the signatures, tables and screens that it is worth trying for. */
-static void take_line(struct log *l, struct str s)
+static void log_take_line(struct log *l, struct str s)
 {
     struct log_line line = {.text = s.s, .n = s.n, .number = l->line, .place = l->line + l->inner};
     line_prefix(&line);
     take_answer(l, &line);
     if (l->table != TABLE_NONE) {
-        take_row(l, &line);
+        log_take_row(l, &line);
     }
     try_hits(l, &line);
     take_screen(l, &line);
 }
 
 /* One plain line, or a piece of one. A note's mark is left out, and is a literal all the same. */
-static void take_piece(struct log *l, const char *text, size_t n)
+static void log_take_piece(struct log *l, const char *text, size_t n)
 {
     struct str s = str_trim((struct str){text, n});
     bool is_note = str_starts(s, "note:");
@@ -420,22 +420,22 @@ static void take_piece(struct log *l, const char *text, size_t n)
     }
     find_owners(l, s, is_note);
     if (any_hit(l) || reads_on(l)) {
-        take_line(l, s);
+        log_take_line(l, s);
     }
 }
 
-static void take_text(struct log *l, const char *text, size_t n)
+static void log_take_text(struct log *l, const char *text, size_t n)
 {
     while (n > LOG_LINE_MAX) {
-        take_piece(l, text, LOG_LINE_MAX);
+        log_take_piece(l, text, LOG_LINE_MAX);
         text += LOG_LINE_MAX - OVERLAP;
         n -= LOG_LINE_MAX - OVERLAP;
     }
-    take_piece(l, text, n);
+    log_take_piece(l, text, n);
 }
 
 /* A text inside a JSON line: its own lines have the number of that line. */
-static void take_json_text(void *arg, const char *text, size_t n)
+static void log_take_json_text(void *arg, const char *text, size_t n)
 {
     struct log *l = arg;
     struct str rest = {text, n}, line;
@@ -444,7 +444,7 @@ static void take_json_text(void *arg, const char *text, size_t n)
         l->inner += !first;
         for (size_t from = 0; from < line.n; from += LOG_LINE_MAX - OVERLAP) {
             size_t piece = line.n - from < LOG_LINE_MAX ? line.n - from : LOG_LINE_MAX;
-            take_piece(l, clean, line_clean(line.s + from, piece, clean));
+            log_take_piece(l, clean, line_clean(line.s + from, piece, clean));
         }
     }
 }
@@ -460,9 +460,9 @@ static void take_segment(struct log *l, const char *text, size_t n)
         struct log_line line = {.text = text, .n = n};
         line_prefix(&line);
         struct str body = str_trim((struct str){line.text + line.body, line.n - line.body});
-        (void)line_json(body.s, body.n, take_json_text, l); // false: plain text
+        (void)line_json(body.s, body.n, log_take_json_text, l); // false: plain text
     }
-    take_text(l, text, n);
+    log_take_text(l, text, n);
 }
 
 /* ------------------------------------------------------------------ many lines */
@@ -616,7 +616,7 @@ static size_t after_line_end(const char *text, size_t at, size_t end)
     return at + (at < end && is_line_end(text[at]));
 }
 
-static void keep_whole(struct log *l, const char *text, size_t n)
+static void log_keep_whole(struct log *l, const char *text, size_t n)
 {
     size_t room = KEPT_BYTES - l->n_whole, part = n < room ? n : room;
     l->is_long = l->is_long || n > room;
@@ -686,7 +686,7 @@ static void scan(struct log *l, const char *text, size_t end)
         }
     }
     l->line += count_newlines(text + counted, end - counted);
-    keep_whole(l, text, end);
+    log_keep_whole(l, text, end);
 }
 
 static size_t last_line_end(const char *text, size_t n)
@@ -711,7 +711,7 @@ static void scan_buffer(struct log *l)
     }
 }
 
-static void add_bytes(struct log *l, const char *data, size_t n)
+static void log_add_bytes(struct log *l, const char *data, size_t n)
 {
     while (n) {
         size_t room = BUFFER_BYTES - l->n, part = n < room ? n : room;
@@ -780,7 +780,7 @@ static void add_utf16(struct log *l, const unsigned char *data, size_t n)
 }
 
 /* A byte order mark, or zero bytes in every other place as only UTF-16 has them. */
-static enum encoding guess(const unsigned char *head, size_t n)
+static enum encoding encoding_guess(const unsigned char *head, size_t n)
 {
     size_t zeros[2] = {0, 0};
     for (size_t i = 0; i < n; i++) {
@@ -797,10 +797,10 @@ static enum encoding guess(const unsigned char *head, size_t n)
                                            : ENCODING_BYTES;
 }
 
-static void add(struct log *l, const void *data, size_t n)
+static void log_add_data(struct log *l, const void *data, size_t n)
 {
     if (l->encoding == ENCODING_BYTES) {
-        add_bytes(l, data, n);
+        log_add_bytes(l, data, n);
     } else {
         add_utf16(l, data, n);
     }
@@ -808,9 +808,9 @@ static void add(struct log *l, const void *data, size_t n)
 
 static void know_encoding(struct log *l)
 {
-    l->encoding = guess(l->head, l->n_head);
+    l->encoding = encoding_guess(l->head, l->n_head);
     bool mark = l->n_head >= 3 && memcmp(l->head, "\xef\xbb\xbf", 3) == 0;
-    add(l, l->head + (mark ? 3 : 0), l->n_head - (mark ? 3 : 0));
+    log_add_data(l, l->head + (mark ? 3 : 0), l->n_head - (mark ? 3 : 0));
 }
 
 void log_feed(struct log *l, const void *data, size_t n)
@@ -828,7 +828,7 @@ void log_feed(struct log *l, const void *data, size_t n)
         know_encoding(l);
     }
     if (n) {
-        add(l, data, n);
+        log_add_data(l, data, n);
     }
 }
 
@@ -882,7 +882,7 @@ static void judge_words(struct log *l, struct arena *a, struct log_result *ret)
 }
 
 /* Whether it is told whatever the words of the text are like; a long text is not kept whole. */
-static bool stands(const struct log_result *r)
+static bool result_stands(const struct log_result *r)
 {
     return r->n && (!r->candidates[0].cause || r->candidates[0].confidence == LOG_CERTAIN);
 }
@@ -905,7 +905,7 @@ void log_judge(struct log *l, struct arena *a, struct log_result *ret)
     log_judge_facts(l->rules, a, l->store.facts.items, l->store.facts.n, ret);
     if (l->line > l->rules->subjects.lines && !names_subject(l)) {
         drop_subjectless(&l->rules->subjects, a, ret);
-    } else if (!ret->n || !(stands(ret) || l->is_long)) {
+    } else if (!ret->n || !(result_stands(ret) || l->is_long)) {
         judge_words(l, a, ret);
     }
     if (ret->n && document_describes(l->rules, (struct str){l->whole, l->n_whole}, ret)) {

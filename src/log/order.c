@@ -113,7 +113,7 @@ static bool is_condition_in(const struct log_condition *c, const struct log_elem
 }
 
 /* Whether each fact that fits `narrow` fits `wide` as well. */
-static bool is_within(const struct log_element *narrow, const struct log_element *wide)
+static bool element_is_within(const struct log_element *narrow, const struct log_element *wide)
 {
     for (size_t i = 0; i < narrow->n_kinds; i++) {
         if (!is_kind_in(narrow->kinds[i], wide)) {
@@ -131,7 +131,7 @@ static bool is_within(const struct log_element *narrow, const struct log_element
 static bool is_within_one(const struct log_element *narrow, const struct log_elements *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        if (is_within(narrow, &list->items[i])) {
+        if (element_is_within(narrow, &list->items[i])) {
             return true;
         }
     }
@@ -139,15 +139,15 @@ static bool is_within_one(const struct log_element *narrow, const struct log_ele
 }
 
 /* Whether a fact for each of these conditions is there wherever the entry holds. */
-static bool is_implied(const struct log_element *wide, const struct log_rule *by)
+static bool element_is_implied(const struct log_element *wide, const struct log_rule *by)
 {
     for (size_t i = 0; i < by->all.n; i++) {
-        if (is_within(&by->all.items[i], wide)) {
+        if (element_is_within(&by->all.items[i], wide)) {
             return true;
         }
     }
     for (size_t i = 0; i < by->any.n; i++) {
-        if (!is_within(&by->any.items[i], wide)) {
+        if (!element_is_within(&by->any.items[i], wide)) {
             return false;
         }
     }
@@ -175,7 +175,7 @@ static bool is_one_implied(const struct log_elements *wide, const struct log_rul
 static bool holds_wherever(const struct log_rule *wide, const struct log_rule *narrow)
 {
     for (size_t i = 0; i < wide->all.n; i++) {
-        if (!is_implied(&wide->all.items[i], narrow)) {
+        if (!element_is_implied(&wide->all.items[i], narrow)) {
             return false;
         }
     }

@@ -69,7 +69,7 @@ static int depfile_write(const char *path, const char *out_path, const char *fol
     return fclose(out) == 0 && !failed ? 0 : -1;
 }
 
-static int pack(struct arena *a, struct root *root, char **argv, struct gm_err *err)
+static int rules_pack(struct arena *a, struct root *root, char **argv, struct gm_err *err)
 {
     struct kb kb;
     struct node_files files;
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
     }
     arena_init(&a, 0, NULL, NULL);
     int rc = root_open(&root, "/", &err);
-    rc = rc < 0 ? rc : pack(&a, &root, argv, &err);
+    rc = rc < 0 ? rc : rules_pack(&a, &root, argv, &err);
     if (rc < 0) {
         (void)fprintf(stderr, "%s\n", err.text);
     }

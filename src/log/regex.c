@@ -39,7 +39,7 @@ static void name_groups(struct log_rules *r, struct log_regex *x)
     }
 }
 
-static int compile(struct log_rules *r, struct log_regex *x, struct gm_err *err)
+static int regex_compile(struct log_rules *r, struct log_regex *x, struct gm_err *err)
 {
     int code = 0;
     size_t at = 0;
@@ -73,7 +73,8 @@ bool regex_given_up(const struct log_regex *x)
     return x->dear >= DEAR_MAX;
 }
 
-static int search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from)
+static int regex_run(struct log_rules *r, struct log_regex *x, const char *text, size_t n,
+                     size_t from)
 {
     uint32_t options = from ? PCRE2_NO_UTF_CHECK : 0; // it was checked at the first search
     uint32_t cheap = (uint32_t)(CHEAP_STEPS / (n - from + 1));
@@ -117,7 +118,7 @@ int regex_search(struct log_rules *r, struct log_regex *x, const char *text, siz
         make_limits(r);
         r->states_bytes = STATES_BYTES;
     }
-    if (!x->tried && compile(r, x, NULL) < 0) {
+    if (!x->tried && regex_compile(r, x, NULL) < 0) {
         return 0;
     }
     if (!x->code || regex_given_up(x)) {
@@ -126,7 +127,7 @@ int regex_search(struct log_rules *r, struct log_regex *x, const char *text, siz
     if (from == 0 && !may_match(r, x, text, n)) {
         return 0;
     }
-    int rc = search(r, x, text, n, from);
+    int rc = regex_run(r, x, text, n, from);
     if (rc < 0) {
         return 0;
     }
@@ -138,7 +139,7 @@ int regex_search(struct log_rules *r, struct log_regex *x, const char *text, siz
 
 int regex_check(struct log_rules *r, struct log_regex *x, struct gm_err *err)
 {
-    return x->tried ? 0 : compile(r, x, err);
+    return x->tried ? 0 : regex_compile(r, x, err);
 }
 
 void regex_free(struct log_regex *x)

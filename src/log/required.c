@@ -201,12 +201,12 @@ static struct required part_required(struct arena *a, const struct part *p)
 
 static struct part parse_alternatives(struct parser *p);
 
-static bool is_one_of(char c, const char *bytes)
+static bool bytes_have(char c, const char *bytes)
 {
     return c && strchr(bytes, c);
 }
 
-static int hex_digit(char c)
+static int required_hex_digit(char c)
 {
     return c >= '0' && c <= '9'                     ? c - '0'
            : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
@@ -218,7 +218,7 @@ static struct part parse_code(struct parser *p)
 {
     int digits = *p->at == 'u' ? 4 : 2, code = 0;
     for (int i = 1; i <= digits; i++) {
-        int digit = hex_digit(p->at[i]);
+        int digit = required_hex_digit(p->at[i]);
         if (digit < 0) {
             p->failed = true;
             return anything;
@@ -234,24 +234,24 @@ static struct part parse_code(struct parser *p)
 static struct part parse_escape(struct parser *p)
 {
     char c = *p->at;
-    if (is_one_of(c, "xu")) {
+    if (bytes_have(c, "xu")) {
         return parse_code(p);
     }
     p->at += c != '\0';
-    if (is_one_of(c, "bBAzZGK")) {
+    if (bytes_have(c, "bBAzZGK")) {
         return nothing;
     }
-    if (is_one_of(c, "RX123456789")) {
+    if (bytes_have(c, "RX123456789")) {
         return anything;
     }
-    if (is_one_of(c, "dDwWsShHvVN")) {
+    if (bytes_have(c, "dDwWsShHvVN")) {
         return one_character;
     }
-    if (is_one_of(c, "pP") && *p->at == '{' && strchr(p->at, '}')) {
+    if (bytes_have(c, "pP") && *p->at == '{' && strchr(p->at, '}')) {
         p->at = strchr(p->at, '}') + 1;
         return one_character;
     }
-    if (is_one_of(c, "tnrfe")) {
+    if (bytes_have(c, "tnrfe")) {
         static const char names[] = "tnrfe", bytes[] = "\t\n\r\f\033";
         return one_text(p->arena, bytes + (strchr(names, c) - names), 1);
     }
@@ -262,7 +262,7 @@ static struct part parse_escape(struct parser *p)
     return one_text(p->arena, &c, 1);
 }
 
-static bool is_plain(char c)
+static bool char_is_plain(char c)
 {
     return str_is_letter(c) || (c >= '0' && c <= '9');
 }
@@ -271,7 +271,8 @@ static bool is_plain(char c)
 static bool parse_range(struct parser *p, char first, struct texts *to)
 {
     char last = p->at[1];
-    bool few = is_plain(first) && is_plain(last) && first <= last && last - first < CLASS_MAX;
+    bool few =
+        char_is_plain(first) && char_is_plain(last) && first <= last && last - first < CLASS_MAX;
     for (char c = first; few && c <= last; c++) {
         struct part one = one_text(p->arena, &c, 1);
         few = texts_unite(to, &one.texts);
@@ -289,7 +290,7 @@ static bool parse_member(struct parser *p, struct texts *to)
         p->at++;
         member = parse_escape(p);
         member.exact = member.exact && !boundary;
-    } else if ((unsigned char)*p->at >= 0x80 || (*p->at == '[' && is_one_of(p->at[1], ":.="))) {
+    } else if ((unsigned char)*p->at >= 0x80 || (*p->at == '[' && bytes_have(p->at[1], ":.="))) {
         p->at++;
         return false;
     } else {
@@ -330,7 +331,7 @@ static bool skip_name(struct parser *p)
     const char *at = p->at + (*p->at == 'P');
     char close = *at == '<' ? '>' : *at == '\'' ? '\'' : '\0';
     const char *end = close ? strchr(at + 1, close) : NULL;
-    if (!end || is_one_of(at[1], "=!")) {
+    if (!end || bytes_have(at[1], "=!")) {
         return false;
     }
     p->at = end + 1;
@@ -340,10 +341,10 @@ static bool skip_name(struct parser *p)
 /* Letters of options; with x, blanks mean nothing, which is not known here. */
 static void skip_options(struct parser *p)
 {
-    while (is_one_of(*p->at, "imsnJU-")) {
+    while (bytes_have(*p->at, "imsnJU-")) {
         p->at++;
     }
-    p->failed = p->failed || !is_one_of(*p->at, ":)");
+    p->failed = p->failed || !bytes_have(*p->at, ":)");
 }
 
 /* What a part that looks around requires, where it must hold; it is of no width itself. */
@@ -363,12 +364,12 @@ static struct part parse_group(struct parser *p)
     if (*p->at == '?') {
         p->at++;
         const char *sign = p->at + (*p->at == '<');
-        looks = is_one_of(*sign, "=!");
+        looks = bytes_have(*sign, "=!");
         holds = *sign == '=';
         again = *p->at == 'P' && p->at[1] == '='; // what a group matched
         if (looks || again) {
             p->at = looks ? sign + 1 : p->at + strcspn(p->at, ")");
-        } else if (is_one_of(*p->at, ">|")) {
+        } else if (bytes_have(*p->at, ">|")) {
             p->at++;
         } else if (!skip_name(p)) {
             skip_options(p);
@@ -425,13 +426,13 @@ static struct times parse_times(struct parser *p)
 {
     struct times t = {1, 1};
     char c = *p->at;
-    if (is_one_of(c, "?*+")) {
+    if (bytes_have(c, "?*+")) {
         t = (struct times){c == '+', c == '?' ? 1 : TIMES_MANY};
         p->at++;
     } else if (c != '{' || !parse_braces(p, &t)) {
         return t;
     }
-    p->at += is_one_of(*p->at, "?+"); // how eagerly
+    p->at += bytes_have(*p->at, "?+"); // how eagerly
     return t;
 }
 
@@ -520,7 +521,7 @@ static struct part parse_one(struct parser *p)
         }
         return one_character;
     }
-    if (is_one_of(c, "^$")) {
+    if (bytes_have(c, "^$")) {
         struct part edge = nothing;
         edge.begins = c == '^';
         edge.ends = c == '$';
@@ -533,7 +534,7 @@ static struct part parse_sequence(struct parser *p)
 {
     struct sequence s = {
         .arena = p->arena, .part = {.exact = true}, .end = nothing.texts, .first = true};
-    while (!p->failed && *p->at && !is_one_of(*p->at, "|)")) {
+    while (!p->failed && *p->at && !bytes_have(*p->at, "|)")) {
         struct part one = parse_one(p);
         sequence_add(&s, &one, parse_times(p));
     }

@@ -181,7 +181,7 @@ static void copy_value(char *to, struct str from)
     to[n] = '\0';
 }
 
-static void add(struct building *b, const char *name, struct str value)
+static void building_add(struct building *b, const char *name, struct str value)
 {
     if (b->n < SCREEN_FIELDS_MAX && value.n) {
         copy_value(b->values[b->n], value);
@@ -201,13 +201,13 @@ static const char *value_of(const struct building *b, const char *name)
     return NULL;
 }
 
-static void add_bytes(struct building *b, const char *name, struct str value)
+static void building_add_bytes(struct building *b, const char *name, struct str value)
 {
     uint64_t bytes;
     char text[32];
     if (str_u64(value, &bytes)) {
         (void)snprintf(text, sizeof text, "%llu MiB", (unsigned long long)(bytes >> 20)); // fits
-        add(b, name, str_of(text));
+        building_add(b, name, str_of(text));
     }
 }
 
@@ -216,15 +216,15 @@ static void take_group(struct building *b, const char *name, struct str value)
 {
     struct log_screen_state *s = b->state;
     if (strcmp(name, "used_b") == 0) {
-        add_bytes(b, "memory_used", value);
+        building_add_bytes(b, "memory_used", value);
     } else if (strcmp(name, "total_b") == 0) {
-        add_bytes(b, "memory_total", value);
+        building_add_bytes(b, "memory_total", value);
     } else if (strcmp(name, "agent") == 0) {
         copy_value(s->name, value);
     } else if (strcmp(name, "index") == 0) {
         (void)snprintf(s->index, sizeof s->index, "%.*s", (int)value.n, value.s); // 3 digits
     } else {
-        add(b, name, value);
+        building_add(b, name, value);
     }
 }
 
@@ -244,10 +244,10 @@ static void add_agent(struct building *b, bool *ret_is_gpu)
     const char *name = b->state->name;
     *ret_is_gpu = starts_with(name, "gfx");
     if (*ret_is_gpu) {
-        add(b, "vendor", STR("amd"));
-        add(b, "arch", str_of(name));
+        building_add(b, "vendor", STR("amd"));
+        building_add(b, "arch", str_of(name));
     } else if (*name) {
-        add(b, "agent", str_of(name));
+        building_add(b, "agent", str_of(name));
     }
 }
 
@@ -257,29 +257,30 @@ static const char *interned(struct log_rules *r, const char *text)
 }
 
 /* The target behind a PCI id, as a fact of its own. */
-static void take_device(struct building *b, screen_take take, void *arg)
+static void building_take_device(struct building *b, screen_take take, void *arg)
 {
     struct log_target target;
     const char *device = value_of(b, "device");
     if (device && gpu_by_pci(b->rules, device, true, &target)) {
-        add(b, "arch", str_of(target.arch));
+        building_add(b, "arch", str_of(target.arch));
         take(arg, interned(b->rules, "gfx"), b->fields, b->n);
     }
 }
 
-static void finish(struct building *b, const struct screen_row *row, screen_take take, void *arg)
+static void building_finish(struct building *b, const struct screen_row *row, screen_take take,
+                            void *arg)
 {
     bool is_gpu = true;
     if (row->vendor) {
-        add(b, "vendor", str_of(row->vendor));
+        building_add(b, "vendor", str_of(row->vendor));
     }
     if (row->screen == SCREEN_ROCMINFO) {
         add_agent(b, &is_gpu);
     } else if (*b->state->index) {
-        add(b, "index", str_of(b->state->index));
+        building_add(b, "index", str_of(b->state->index));
     }
     if (strcmp(row->kind, "gpu-device") == 0) {
-        take_device(b, take, arg);
+        building_take_device(b, take, arg);
     } else if (*row->kind && (is_gpu || strcmp(row->kind, "gpu") != 0)) {
         take(arg, interned(b->rules, row->kind), b->fields, b->n);
     }
@@ -381,11 +382,11 @@ static void split_row(struct building *all, screen_take take, void *arg)
         struct building b = {.rules = all->rules, .state = all->state};
         for (size_t k = 0; k < 5 && query_parts[i].fields[k]; k++) {
             const char *value = value_of(all, query_parts[i].fields[k]);
-            add(&b, query_parts[i].fields[k], str_of(value ? value : ""));
+            building_add(&b, query_parts[i].fields[k], str_of(value ? value : ""));
         }
         bool again = total && strcmp(query_parts[i].needs, "memory_used") == 0;
         if (value_of(&b, query_parts[i].needs) && !again) {
-            add(&b, "vendor", STR("nvidia"));
+            building_add(&b, "vendor", STR("nvidia"));
             take(arg, interned(b.rules, query_parts[i].kind), b.fields, b.n);
         }
     }
@@ -401,7 +402,7 @@ static bool csv_line(struct building *b, struct str line, screen_take take, void
     for (struct str rest = line; s->n_columns && rest.s; n++) {
         struct str value = str_trim(str_cut(&rest, ','));
         if (n < s->n_columns && s->columns[n] && value.n && value.s[0] != '[') {
-            add(b, s->columns[n], value);
+            building_add(b, s->columns[n], value);
             digits += isdigit((unsigned char)value.s[value.n - 1]) || value.s[value.n - 1] == 'B';
         }
     }
@@ -453,7 +454,7 @@ static bool rows_line(struct log_rules *r, struct log_screen_state *s, struct st
         if (groups > 0) {
             struct building b = {.rules = r, .state = s};
             take_groups(&b, x, line.s, at, groups);
-            finish(&b, row, take, arg);
+            building_finish(&b, row, take, arg);
             found = true;
         }
     }

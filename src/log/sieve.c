@@ -102,7 +102,7 @@ static void add_needs(struct building *b, uint32_t owner, const char *const *lit
 }
 
 /* Whether all the owner's literals hold one of the clause, so that it asks for nothing more. */
-static bool is_implied(const struct owner *o, const struct required_clause *c)
+static bool clause_is_implied(const struct owner *o, const struct required_clause *c)
 {
     for (size_t i = 0; i < o->n_literals; i++) {
         bool holds = false;
@@ -135,7 +135,7 @@ static void add_owner(struct building *b, const struct owner *o)
     add_needs(b, o->index, o->literals, o->n_literals, bit);
     for (size_t i = 0; i < o->required.n; i++) {
         const struct required_clause *c = o->required.clauses[i];
-        if (is_implied(o, c)) {
+        if (clause_is_implied(o, c)) {
             continue;
         }
         if (!is_searched(c, frequency, bit)) {
@@ -293,7 +293,7 @@ bool sieve_try(const struct sieve *s, struct sieve_line *line, const char *text,
 /* ------------------------------------------------------------------ the rest */
 
 /* Letters are alike in either case; other bytes may be, too. */
-static size_t pair_of(const char *at)
+static size_t byte_pair(const char *at)
 {
     size_t first = (unsigned char)at[0], second = (unsigned char)at[1];
     return ((first & 0x1f) | (first & 0x40) >> 1) << 6 | (second & 0x1f) | (second & 0x40) >> 1;
@@ -303,7 +303,7 @@ static void find_pairs(struct sieve_line *line)
 {
     memset(line->pairs, 0, sizeof line->pairs);
     for (size_t i = 0; i + 1 < line->n; i++) {
-        size_t pair = pair_of(line->text + i);
+        size_t pair = byte_pair(line->text + i);
         line->pairs[pair / 64] |= (uint64_t)1 << (pair % 64);
     }
     line->has_pairs = true;
@@ -312,7 +312,7 @@ static void find_pairs(struct sieve_line *line)
 static bool has_literal(const struct sieve_line *line, const char *literal)
 {
     for (const char *at = literal; at[1]; at++) {
-        size_t pair = pair_of(at);
+        size_t pair = byte_pair(at);
         if (!(line->pairs[pair / 64] >> (pair % 64) & 1)) {
             return false;
         }

@@ -36,10 +36,10 @@ int subjects_decode(struct log_rules *r, const struct node_file *file, const str
 }
 
 /* At a word's beginning, or behind "lib". */
-static bool begins(const char *text, const char *at)
+static bool word_begins(const char *text, const char *at)
 {
     return at == text || !str_is_letter(at[-1]) ||
-           (at - text >= 3 && strncasecmp(at - 3, "lib", 3) == 0 && begins(text, at - 3));
+           (at - text >= 3 && strncasecmp(at - 3, "lib", 3) == 0 && word_begins(text, at - 3));
 }
 
 bool subjects_in(const struct log_subjects *s, const char *text)
@@ -47,7 +47,7 @@ bool subjects_in(const struct log_subjects *s, const char *text)
     for (size_t i = 0; i < s->n_names; i++) {
         size_t n = strlen(s->names[i]);
         for (const char *at = text; *at; at++) {
-            if (strncasecmp(at, s->names[i], n) == 0 && begins(text, at)) {
+            if (strncasecmp(at, s->names[i], n) == 0 && word_begins(text, at)) {
                 return true;
             }
         }

@@ -8,7 +8,7 @@ const char *const table_heads[TABLES] = {
     [TABLE_CONDA] = "# Name ", // "# Name    Version    Build  Channel", conda list
 };
 
-static struct str word(struct str *rest)
+static struct str table_word(struct str *rest)
 {
     while (rest->n && (rest->s[0] == ' ' || rest->s[0] == '\t')) {
         rest->s++;
@@ -28,7 +28,7 @@ bool table_begins(enum log_table table, struct str line)
     static const char *const titles[TABLES][3] = {
         [TABLE_PIP] = {"Package", "Version", NULL}, [TABLE_CONDA] = {"#", "Name", "Version"}};
     for (size_t i = 0; i < 3 && titles[table][i]; i++) {
-        if (!str_is(word(&line), titles[table][i])) {
+        if (!str_is(table_word(&line), titles[table][i])) {
             return false;
         }
     }
@@ -44,7 +44,7 @@ static bool name_byte(char c)
 enum table_row table_row(struct str line, struct str *ret_package, struct str *ret_version)
 {
     enum { NAME_LONGEST = 100, VERSION_LONGEST = 60 };
-    struct str rest = line, name = word(&rest), version = word(&rest);
+    struct str rest = line, name = table_word(&rest), version = table_word(&rest);
     if (name.n && (name.s[0] == '-' || name.s[0] == '#')) {
         return TABLE_RULE;
     }

@@ -47,8 +47,8 @@ struct wanted {
     char major[8]; // for CUDA up to 10, whose releases exclude one another: "10.1" if it is told
 };
 
-static void set_number(struct wanted *to, const char *major, size_t n, const char *minor,
-                       size_t n_minor)
+static void wanted_set_number(struct wanted *to, const char *major, size_t n, const char *minor,
+                              size_t n_minor)
 {
     char *end = mempcpy(to->major, major, n);
     if (n_minor && (n == 1 || strncmp(major, "10", n) == 0)) {
@@ -59,7 +59,7 @@ static void set_number(struct wanted *to, const char *major, size_t n, const cha
 }
 
 /* The number behind ".so.", "64_" or "_" in the rest of a file's name; false if there is none. */
-static bool number_in(const char *rest, struct wanted *to)
+static bool wanted_number(const char *rest, struct wanted *to)
 {
     static const char *const marks[] = {".so.", "64_", "_"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
@@ -69,12 +69,12 @@ static bool number_in(const char *rest, struct wanted *to)
         bool joined =
             i == 1 && (n == 3 || (n == 2 && *at > '1')); // cudart64_101.dll, cudart64_90.dll
         if (joined) {
-            set_number(to, at, n - 1, at + n - 1, 1);
+            wanted_set_number(to, at, n - 1, at + n - 1, 1);
             return true;
         }
         if (n > 0 && n <= 2) {
             size_t minor = i == 0 && at[n] == '.' ? strspn(at + n + 1, "0123456789") : 0;
-            set_number(to, at, n, at + n + 1, minor <= 2 ? minor : 0);
+            wanted_set_number(to, at, n, at + n + 1, minor <= 2 ? minor : 0);
             return true;
         }
     }
@@ -90,7 +90,7 @@ static struct wanted wanted_of(struct arena *a, const char *library)
     }
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         const char *at = strstr(name, products[i].stem);
-        if (!at || !number_in(at + strlen(products[i].stem), &w)) {
+        if (!at || !wanted_number(at + strlen(products[i].stem), &w)) {
             continue;
         }
         const struct renumbered *majors = products[i].majors;
@@ -284,7 +284,7 @@ static long arch_number(const char *text)
                       : n);
 }
 
-static bool is_word(char c)
+static bool tests_is_word(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
@@ -296,7 +296,7 @@ static struct str next_arch(const char **rest)
         (*rest)++;
     }
     struct str word = {*rest, 0};
-    while (is_word(**rest) || (**rest == '.' && isdigit((unsigned char)(*rest)[1]))) {
+    while (tests_is_word(**rest) || (**rest == '.' && isdigit((unsigned char)(*rest)[1]))) {
         (*rest)++;
         word.n++;
     }

@@ -187,7 +187,7 @@ static const char *requirement(struct arena *a, const struct kb_provider *wheel,
 /* ------------------------------------------------------------------ fields */
 
 /* libcudnn_ops.so.9 and libcudnn_ops.so.9.1.0 are. */
-static bool is_same_file(const char *a, const char *b)
+static bool wheel_is_same_file(const char *a, const char *b)
 {
     return str_starts(str_of(a), b) || str_starts(str_of(b), a);
 }
@@ -199,7 +199,7 @@ static const char *folder_shown(const struct log_matched *m, const char *library
         const char *path = log_fact_field(m->facts[i], "path");
         const char *slash = path ? strrchr(path, '/') : NULL;
         if (slash && slash > path && strcmp(m->facts[i]->kind, "file-present") == 0 &&
-            is_same_file(slash + 1, library)) {
+            wheel_is_same_file(slash + 1, library)) {
             return str_dup(m->a, (struct str){path, (size_t)(slash - path)});
         }
     }

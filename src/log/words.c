@@ -121,7 +121,7 @@ static void table_add(struct words *w, size_t row)
     w->table[at] = (uint32_t)row + 1;
 }
 
-static int rows_decode(struct arena *a, struct words *w, const json_t *list, struct gm_err *err)
+static int words_decode(struct arena *a, struct words *w, const json_t *list, struct gm_err *err)
 {
     size_t n = json_array_size(list);
     for (w->cap = 64; w->cap < 2 * n;) {
@@ -160,7 +160,7 @@ int words_load(struct log_rules *r, struct gm_err *err)
     int rc = w->steps > 0 ? 0 : wrong(err, "\"steps\" is above 0");
     rc = rc < 0 ? rc : classes_decode(r->arena, w, json_object_get(doc, "classes"), err);
     rc = rc < 0 ? rc : signs_decode(r->arena, w, json_object_get(doc, "signs"), err);
-    rc = rc < 0 ? rc : rows_decode(r->arena, w, json_object_get(doc, "rows"), err);
+    rc = rc < 0 ? rc : words_decode(r->arena, w, json_object_get(doc, "rows"), err);
     json_decref(doc);
     r->words = rc < 0 ? NULL : w;
     return rc;
@@ -198,7 +198,7 @@ struct reading {
     size_t n;      // words that were seen, numbers aside
 };
 
-static void see(struct reading *r, const struct word *word)
+static void reading_see(struct reading *r, const struct word *word)
 {
     bool *seen = &r->seen[word - r->words->rows];
     if (*seen) {
@@ -212,13 +212,14 @@ static void see(struct reading *r, const struct word *word)
     }
 }
 
-static void take_word(struct reading *r, const struct line *line, const char *text, size_t n)
+static void reading_take_word(struct reading *r, const struct line *line, const char *text,
+                              size_t n)
 {
     const struct word *word = find(r->words, text, n);
     if (!word) {
         return;
     }
-    see(r, word);
+    reading_see(r, word);
     for (size_t i = line->first; i < r->known.n; i++) {
         if (r->known.items[i] == word) {
             return;
@@ -277,7 +278,7 @@ static void take_parts(struct reading *r, const struct line *line, struct str wo
     while (rest.s) {
         struct str part = str_cut(&rest, '_');
         if (part.n >= PART_MIN) {
-            take_word(r, line, part.s, part.n);
+            reading_take_word(r, line, part.s, part.n);
         }
     }
 }
@@ -288,16 +289,16 @@ static void take_token(struct reading *r, const struct line *line, struct str wo
     if (word.n > WORD_MAX) {
         return;
     }
-    take_word(r, line, word.s, word.n);
+    reading_take_word(r, line, word.s, word.n);
     if (line->note) {
         memcpy(noted, note_mark, sizeof note_mark - 1);
         memcpy(noted + sizeof note_mark - 1, word.s, word.n);
-        take_word(r, line, noted, sizeof note_mark - 1 + word.n);
+        reading_take_word(r, line, noted, sizeof note_mark - 1 + word.n);
     }
     take_parts(r, line, word);
 }
 
-static void take_words(struct reading *r, struct line *line)
+static void reading_take_words(struct reading *r, struct line *line)
 {
     size_t mark = line->note ? sizeof note_mark - 1 : 0;
     struct str s = str_of(line->lower + mark);
@@ -340,7 +341,7 @@ static bool has_sign(const struct words *w, const char *text)
     return false;
 }
 
-static void take_line(struct taking *t, struct str s)
+static void taking_line(struct taking *t, struct str s)
 {
     struct reading *r = t->reading;
     s = str_trim(s);
@@ -357,11 +358,11 @@ static void take_line(struct taking *t, struct str s)
     VEC_PUSH(r->arena, &r->lines, line);
 }
 
-static void take_json_text(void *arg, const char *text, size_t n)
+static void reading_take_json_text(void *arg, const char *text, size_t n)
 {
     struct str rest = {text, n}, line;
     while (str_line(&rest, &line)) {
-        take_line(arg, line);
+        taking_line(arg, line);
     }
 }
 
@@ -378,8 +379,8 @@ static void take_raw(struct taking *t, struct str raw)
     }
     line_prefix(&line);
     struct str body = str_trim((struct str){line.text + line.body, line.n - line.body});
-    if (!line_json(body.s, body.n, take_json_text, t)) {
-        take_line(t, body);
+    if (!line_json(body.s, body.n, reading_take_json_text, t)) {
+        taking_line(t, body);
     }
 }
 
@@ -394,7 +395,7 @@ static struct str last_written(struct str line)
     return last;
 }
 
-static void take_text(struct reading *r, const struct log_text *text)
+static void reading_take_text(struct reading *r, const struct log_text *text)
 {
     struct str rest = {text->text, text->n}, line;
     for (size_t i = 0; str_line(&rest, &line); i++) {
@@ -408,7 +409,7 @@ static void see_token(struct reading *r, const char *kind, const char *name)
     const char *token = arena_printf(r->arena, "%s:%s", kind, name);
     const struct word *word = find(r->words, token, strlen(token));
     if (word) {
-        see(r, word);
+        reading_see(r, word);
     }
 }
 
@@ -431,7 +432,7 @@ static void take_near(struct reading *r, const bool *marked)
         }
         after = marked[i] ? NEAR : after - (after > 0);
         if (near) {
-            take_words(r, &r->lines.items[i]);
+            reading_take_words(r, &r->lines.items[i]);
         }
     }
 }
@@ -443,7 +444,7 @@ struct guess {
     double share, other;  // their probabilities
 };
 
-static struct guess guess(const struct reading *r)
+static struct guess reading_guess(const struct reading *r)
 {
     struct guess g = {0};
     const struct words *w = r->words;
@@ -551,7 +552,7 @@ static bool is_file_char(char c)
            c == '-';
 }
 
-static bool is_library(struct str word)
+static bool word_is_library(struct str word)
 {
     static const char *const ends[] = {".so", ".dll", ".dylib", ".pyd"};
     bool numbered = str_starts(word, "lib") && str_find(word, ".so.") < word.n;
@@ -574,7 +575,7 @@ static const char *library_named(struct arena *a, const struct line *line)
         while (word.n && word.s[word.n - 1] == '.') {
             word.n--; // the end of a sentence
         }
-        if (is_library(word)) {
+        if (word_is_library(word)) {
             return str_dup(a, word);
         }
         n += n < rest.n;
@@ -623,8 +624,8 @@ static bool is_class(const char *name)
     return strcmp(name, "cannot-tell") != 0 && strcmp(name, "healthy") != 0;
 }
 
-static void tell(struct log_rules *rules, const struct reading *r, const struct guess *g,
-                 struct log_words *ret)
+static void guess_tell(struct log_rules *rules, const struct reading *r, const struct guess *g,
+                       struct log_words *ret)
 {
     const struct line *first = strongest(r, g->first, NULL);
     const struct line *second = first ? strongest(r, g->first, first) : NULL;
@@ -652,7 +653,7 @@ static const bool *marked_lines(const struct reading *r, const struct log_result
 
 /* Whether the class that is most probable is told. That nothing of the GPU runtime failed must be
  * more than likely. */
-static bool is_told(const struct words *w, const struct guess *g)
+static bool guess_is_told(const struct words *w, const struct guess *g)
 {
     const char *first = w->classes[g->first];
     bool torn = !is_class(w->classes[g->second]) && 2 * g->other >= g->share;
@@ -670,17 +671,17 @@ void words_judge(struct log_rules *rules, struct arena *a, const struct log_text
     }
     struct reading r = {.words = rules->words, .arena = a};
     r.seen = arena_array(a, r.words->n_rows + 1, sizeof *r.seen);
-    take_text(&r, text);
+    reading_take_text(&r, text);
     take_near(&r, marked_lines(&r, known));
     if (r.n < KNOWN_MIN) {
         return;
     }
     see_known(&r, known);
-    struct guess g = guess(&r);
+    struct guess g = reading_guess(&r);
     if (known->n) {
         ret->healthy =
             strcmp(r.words->classes[g.first], "healthy") == 0 && g.share >= r.words->sure;
-    } else if (is_told(r.words, &g)) {
-        tell(rules, &r, &g, ret);
+    } else if (guess_is_told(r.words, &g)) {
+        guess_tell(rules, &r, &g, ret);
     }
 }
