@@ -218,7 +218,7 @@ struct call {
     const char *wrong; // why it cannot be made, or NULL
 };
 
-static void add_word(struct call *c, const char *word)
+static void call_add_word(struct call *c, const char *word)
 {
     if (c->n + 4 < WORDS_MAX) { // room for "--" and the arguments
         c->words[c->n++] = word;
@@ -227,7 +227,7 @@ static void add_word(struct call *c, const char *word)
     }
 }
 
-static void add_text(struct call *c, const struct parameter *p, const json_t *value)
+static void call_add_text(struct call *c, const struct parameter *p, const json_t *value)
 {
     const char *text = json_string_value(value);
     if (p->kind == PATH &&
@@ -243,7 +243,7 @@ static void add_text(struct call *c, const struct parameter *p, const json_t *va
     } else if (strcmp(p->option, "-") == 0) {
         c->input = str_of(text);
     } else {
-        add_word(c, arena_printf(c->arena, "%s=%s", p->option, text));
+        call_add_word(c, arena_printf(c->arena, "%s=%s", p->option, text));
     }
 }
 
@@ -254,9 +254,9 @@ static void add_value(struct call *c, const struct parameter *p, const json_t *v
     if (p->kind == FLAG && json_is_boolean(value)) {
         c->detail = json_is_true(value);
     } else if (p->kind == NUMBER && json_is_number(value)) {
-        add_word(c, arena_printf(c->arena, "%s=%.6g", p->option, json_number_value(value)));
+        call_add_word(c, arena_printf(c->arena, "%s=%.6g", p->option, json_number_value(value)));
     } else if ((p->kind == TEXT || p->kind == PATH) && json_is_string(value)) {
-        add_text(c, p, value);
+        call_add_text(c, p, value);
     } else if (p->kind == TEXTS && json_is_array(value)) {
         json_array_foreach(value, i, item)
         {
@@ -264,7 +264,7 @@ static void add_value(struct call *c, const struct parameter *p, const json_t *v
                 c->wrong = arena_printf(c->arena, "%s expects texts", p->name);
                 return;
             }
-            add_text(c, p, item);
+            call_add_text(c, p, item);
         }
     } else {
         c->wrong = arena_printf(c->arena, "%s is of the wrong type", p->name);
@@ -305,7 +305,7 @@ static void put_together(struct call *c, const json_t *arguments)
     }
     for (size_t i = 0; i < sizeof c->tool->words / sizeof *c->tool->words; i++) {
         if (c->tool->words[i]) {
-            add_word(c, c->tool->words[i]);
+            call_add_word(c, c->tool->words[i]);
         }
     }
     for (const struct parameter *p = c->tool->parameters; p->name && !c->wrong; p++) {
@@ -333,7 +333,7 @@ static json_t *text_content(struct arena *a, const char *text)
     return list;
 }
 
-static json_t *failed(struct arena *a, const char *text)
+static json_t *tool_failed(struct arena *a, const char *text)
 {
     json_t *o = json_object();
     json_put(o, "content", text_content(a, text));
@@ -352,13 +352,13 @@ static json_t *answered(struct call *c, json_t *doc, int status)
     if (!text) {
         json_decref(doc);
         json_decref(o);
-        return failed(c->arena, "out of memory");
+        return tool_failed(c->arena, "out of memory");
     }
     if (strlen(text) > MCP_OUTPUT_MAX) {
         free(text);
         json_decref(doc);
         json_decref(o);
-        return failed(c->arena, "the answer is larger than 4 MiB: ask for a narrower target");
+        return tool_failed(c->arena, "the answer is larger than 4 MiB: ask for a narrower target");
     }
     json_put(o, "content", text_content(c->arena, text));
     free(text);
@@ -378,7 +378,7 @@ json_t *mcp_call(const struct mcp_server *s, struct arena *a, const char *name,
     struct mcp_ran ran = {.status = -1};
     put_together(&c, arguments);
     if (c.wrong) {
-        return failed(a, c.wrong);
+        return tool_failed(a, c.wrong);
     }
     s->run(s->arg, a, c.words, c.n, c.input, &ran);
     json_t *doc = ran.status >= 0 && ran.output.n
@@ -387,7 +387,7 @@ json_t *mcp_call(const struct mcp_server *s, struct arena *a, const char *name,
     if (!json_is_object(doc)) {
         json_decref(doc);
         const char *why = str_printable(a, str_dup(a, str_trim(ran.errors)));
-        return failed(a, *why ? why : "the command gave no answer");
+        return tool_failed(a, *why ? why : "the command gave no answer");
     }
     return answered(&c, doc, ran.status);
 }
