@@ -76,7 +76,7 @@ const char *model_driver_of(const char *path)
 }
 
 /* "torch" of ".../site-packages/torch/lib/x.so" and of ".../site-packages/torch.so". */
-static void add_module(struct arena *a, struct model_child *c, struct str path)
+static void child_add_module(struct arena *a, struct model_child *c, struct str path)
 {
     static const char mark[] = "-packages/";
     size_t at = str_find(path, mark);
@@ -148,7 +148,7 @@ static bool has_variables(struct arena *a, struct root *host, int pid, const str
     return same;
 }
 
-static bool has_library(const struct parent *p, const char *path)
+static bool parent_has_library(const struct parent *p, const char *path)
 {
     return p->libraries.n &&
            bsearch(&path, p->libraries.items, p->libraries.n, sizeof path, by_text);
@@ -168,9 +168,9 @@ static void read_child_maps(struct arena *a, struct root *host, const struct par
         struct str path = {line.s + slash, line.n - slash};
         if (memmem(path.s, path.n, ".so", 3)) {
             const char *copy = str_dup(a, path);
-            add_module(a, c, path);
+            child_add_module(a, c, path);
             c->driver = c->driver ? c->driver : model_driver_of(copy);
-            c->alike = c->alike && has_library(p, copy);
+            c->alike = c->alike && parent_has_library(p, copy);
         }
     }
 }

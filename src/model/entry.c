@@ -41,14 +41,14 @@ struct candidates {
     size_t n;
 };
 
-static uint64_t bit(size_t i)
+static uint64_t entry_bit(size_t i)
 {
     return (uint64_t)1 << i;
 }
 
 /* ------------------------------------------------------------------ who imports whom */
 
-static bool imports(const struct kb_import *row, const char *package)
+static bool row_imports(const struct kb_import *row, const char *package)
 {
     for (size_t i = 0; i < row->n_steps; i++) {
         const struct kb_step *s = &row->steps[i];
@@ -63,12 +63,13 @@ static void find_brought(struct candidates *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         for (size_t k = 0; k < c->n; k++) {
-            c->items[i].brings |= imports(c->items[i].row, c->items[k].row->package) ? bit(k) : 0;
+            c->items[i].brings |=
+                row_imports(c->items[i].row, c->items[k].row->package) ? entry_bit(k) : 0;
         }
     }
     for (size_t via = 0; via < c->n; via++) {
         for (size_t i = 0; i < c->n; i++) {
-            c->items[i].brings |= c->items[i].brings & bit(via) ? c->items[via].brings : 0;
+            c->items[i].brings |= c->items[i].brings & entry_bit(via) ? c->items[via].brings : 0;
         }
     }
 }
@@ -108,14 +109,14 @@ static void find_required(struct candidates *c, struct candidate *x,
                           const struct py_marker_env *markers)
 {
     dist_list list = {0};
-    uint64_t all = c->n < ENTRIES_MAX ? bit(c->n) - 1 : UINT64_MAX;
-    uint64_t others = all & ~bit((size_t)(x - c->items));
+    uint64_t all = c->n < ENTRIES_MAX ? entry_bit(c->n) - 1 : UINT64_MAX;
+    uint64_t others = all & ~entry_bit((size_t)(x - c->items));
     push_once(c->m, &list, x->dist);
     for (size_t i = 0; i < list.n && x->requires != others; i++) {
         push_required(c->m, &list, list.items[i], markers);
         for (size_t k = 0; k < c->n; k++) {
             for (size_t j = 1; j < list.n; j++) {
-                x->requires |= list.items[j] == c->items[k].dist ? bit(k) : 0;
+                x->requires |= list.items[j] == c->items[k].dist ? entry_bit(k) : 0;
             }
         }
     }
@@ -129,9 +130,9 @@ static const struct candidate *application_of(const struct candidates *c, size_t
     const struct candidate *found = NULL;
     for (size_t k = 0; k < c->n; k++) {
         const struct candidate *x = &c->items[k];
-        bool whole = k != i && x->row->role == KB_ROLE_APPLICATION && (x->requires & bit(i)) &&
-                     !(c->items[i].requires & bit(k));
-        if (whole && (!found || (x->requires & bit((size_t)(found - c->items))))) {
+        bool whole = k != i && x->row->role == KB_ROLE_APPLICATION &&
+                     (x->requires & entry_bit(i)) && !(c->items[i].requires & entry_bit(k));
+        if (whole && (!found || (x->requires & entry_bit((size_t)(found - c->items))))) {
             found = x;
         }
     }
@@ -141,7 +142,7 @@ static const struct candidate *application_of(const struct candidates *c, size_t
 static bool is_inner(const struct candidates *c, size_t i)
 {
     for (size_t k = 0; k < c->n && c->items[i].row->role == KB_ROLE_PART; k++) {
-        if (c->items[k].row->role != KB_ROLE_PART && (c->items[k].brings & bit(i))) {
+        if (c->items[k].row->role != KB_ROLE_PART && (c->items[k].brings & entry_bit(i))) {
             return true;
         }
     }
@@ -203,7 +204,7 @@ static uint64_t families_of(const struct model *m, const struct model_process *p
             hit = in_family(f, p->ldso->objects.items[k]);
         }
         if (hit && strcmp(f->id, "driver") != 0) {
-            bits |= bit(i);
+            bits |= entry_bit(i);
         }
     }
     return bits;
@@ -245,7 +246,8 @@ static bool is_of_its_own(const struct candidates *c, const struct candidate *x)
 {
     bool own = loads_itself(x->row);
     for (size_t k = 0; k < c->n && !own; k++) {
-        own = (x->brings & bit(k)) && !is_entry(&c->items[k]) && loads_itself(c->items[k].row);
+        own =
+            (x->brings & entry_bit(k)) && !is_entry(&c->items[k]) && loads_itself(c->items[k].row);
     }
     return own && is_entry(x);
 }
@@ -360,7 +362,7 @@ static bool calls_dlopen(const struct elf_image *e)
 
 /* The bytes between the start of .rodata and .eh_frame_hdr, as .rodata.str1.1 and its like may lie
  * between; else .rodata. */
-static struct str constants_of(const struct elf_image *e)
+static struct str elf_constants(const struct elf_image *e)
 {
     uint64_t offset = 0, size = 0, end = 0, unused = 0;
     if (!elf_section(e, ".rodata", &offset, &size)) {
@@ -382,7 +384,7 @@ static bool names_driver(const struct ldso_entry *e)
     if (!e->file || !calls_dlopen(&e->file->image)) {
         return false;
     }
-    struct str all = constants_of(&e->file->image);
+    struct str all = elf_constants(&e->file->image);
     bool found = false;
     for (size_t at = 0; at < all.n && !found; at += WINDOW) {
         size_t n = all.n - at < WINDOW + 32 ? all.n - at : WINDOW + 32; // a name may span two
@@ -394,7 +396,7 @@ static bool names_driver(const struct ldso_entry *e)
     return found;
 }
 
-static bool has_gpu_code(struct model *m, const char *path)
+static bool path_has_gpu_code(struct model *m, const char *path)
 {
     struct gpu_code code;
     struct gm_err err;
@@ -423,7 +425,7 @@ static bool uses_gpu(struct model *m, const struct py_dist *dist, bool by_name)
         }
         const struct ldso_entry *e = ldso_store_get(m->store, path);
         bool large = row->has_size && row->size_bytes > LARGE_BYTES;
-        if (needs_family(m, e) || (large && has_gpu_code(m, path)) ||
+        if (needs_family(m, e) || (large && path_has_gpu_code(m, path)) ||
             (by_name && !is_bundled(m, path) && names_driver(e))) {
             return true;
         }
@@ -457,7 +459,7 @@ static void find_unknown(struct model *m, text_list *ret)
 }
 
 /* Where no package is known, they are all that matters. */
-static void note_unknown(struct model *m)
+static void model_note_unknown(struct model *m)
 {
     text_list list = {0};
     find_unknown(m, &list);
@@ -481,7 +483,7 @@ void model_add_default_scripts(struct model *m, const char *const *names, size_t
         sort_out(&c);
         add_alone(&c);
         add_pairs(&c);
-        note_unknown(m);
+        model_note_unknown(m);
     }
     if (m->processes.n == 0) {
         (void)model_add_script(m, NULL, 0); // the interpreter alone, kept in the model

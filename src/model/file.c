@@ -123,7 +123,7 @@ static void read_notes(struct model *m, struct model_process *out)
     }
 }
 
-static bool is_name_char(char c)
+static bool file_is_name_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            (c && strchr("_-+.", c));
@@ -138,14 +138,14 @@ static bool is_library_text(struct str s)
         return false;
     }
     for (size_t i = 0; i < s.n; i++) {
-        if (!is_name_char(s.s[i])) {
+        if (!file_is_name_char(s.s[i])) {
             return false;
         }
     }
     return true;
 }
 
-static bool is_needed(const struct elf_image *e, struct str name)
+static bool name_is_needed(const struct elf_image *e, struct str name)
 {
     if (e->soname && str_is(name, e->soname)) {
         return true;
@@ -158,7 +158,7 @@ static bool is_needed(const struct elf_image *e, struct str name)
     return false;
 }
 
-static void guess(struct model *m, struct model_process *out, struct str name)
+static void process_guess(struct model *m, struct model_process *out, struct str name)
 {
     for (size_t i = 0; i < out->attempts.n; i++) {
         const struct model_attempt *at = &out->attempts.items[i];
@@ -195,8 +195,8 @@ static void read_guesses(struct model *m, struct model_process *out)
             struct str text = {rest.s + at, rest.n - at};
             bool bounded = rest.s + at == (const char *)p || rest.s[at - 1] == '\0';
             text.n = str_find_char(text, '\0');
-            if (bounded && is_library_text(text) && !is_needed(e, text)) {
-                guess(m, out, text);
+            if (bounded && is_library_text(text) && !name_is_needed(e, text)) {
+                process_guess(m, out, text);
                 found++;
             }
             rest = (struct str){rest.s + at + 3, rest.n - at - 3};

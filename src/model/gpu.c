@@ -209,7 +209,7 @@ struct found {
 };
 
 /* "1.20)" -> 1, 20 */
-static void read_target(struct str s, struct found *ret)
+static void found_read_target(struct str s, struct found *ret)
 {
     uint64_t major = 0, minor = 0;
     struct str number = str_cut(&s, ')');
@@ -221,28 +221,28 @@ static void read_target(struct str s, struct found *ret)
 }
 
 /* The texts begin behind a NUL, or at the start of the section. */
-static bool holds(struct str window, const char *text)
+static bool window_holds(struct str window, const char *text)
 {
     return memmem(window.s, window.n, text, strlen(text) + 1) != NULL;
 }
 
-static void look(struct str window, struct found *ret)
+static void window_look(struct str window, struct found *ret)
 {
-    ret->has_old = ret->has_old || holds(window, old_module);
-    ret->has_new = ret->has_new || holds(window, new_module);
+    ret->has_old = ret->has_old || window_holds(window, old_module);
+    ret->has_new = ret->has_new || window_holds(window, new_module);
     const char *mark = memmem(window.s, window.n, target_mark, sizeof target_mark - 1);
     if (mark) {
         const char *rest = mark + sizeof target_mark - 1;
-        read_target((struct str){rest, (size_t)(window.s + window.n - rest)}, ret);
+        found_read_target((struct str){rest, (size_t)(window.s + window.n - rest)}, ret);
     }
 }
 
 /* Window by window, each given back before the next, so that memory stays small. */
-static void search(const unsigned char *data, uint64_t size, struct found *ret)
+static void found_search(const unsigned char *data, uint64_t size, struct found *ret)
 {
     for (uint64_t at = 0; at < size; at += WINDOW) {
         uint64_t n = size - at < WINDOW + OVERLAP ? size - at : WINDOW + OVERLAP;
-        look((struct str){(const char *)data + at, n}, ret);
+        window_look((struct str){(const char *)data + at, n}, ret);
         pages_give_back(data + at, n);
     }
 }
@@ -259,7 +259,7 @@ const struct model_numpy *model_numpy_of(struct model *m, const struct ldso_obje
     struct found found = {0};
     if (o->file && elf_section(&o->file->image, ".rodata", &offset, &size) &&
         elf_bytes(&o->file->image, offset, size)) {
-        search(elf_bytes(&o->file->image, offset, size), size, &found);
+        found_search(elf_bytes(&o->file->image, offset, size), size, &found);
     }
     ret->headers = found.has_new ? 2 : found.has_old ? 1 : 0;
     ret->target_major = found.has_new ? found.major : 0;

@@ -3,7 +3,7 @@
 enum { JOURNALS_MAX = 10000, LOG_BYTES_MAX = 16 << 20 };
 
 /* The kind of a record, `HASH KIND key=value...` (src/apply/journal.h). */
-static struct str kind_of(struct str line)
+static struct str line_kind(struct str line)
 {
     (void)str_cut(&line, ' '); // the hash
     return str_cut(&line, ' ');
@@ -15,7 +15,7 @@ static bool is_unfinished(struct str log)
     struct str line;
     bool begun = false, applied = false;
     while (str_line(&log, &line)) {
-        struct str kind = kind_of(line);
+        struct str kind = line_kind(line);
         begun |= str_is(kind, "begin");
         applied |= str_is(kind, "applied");
         if (str_is(kind, "undo")) {

@@ -24,7 +24,7 @@ static bool have_folder(const struct model *m, const char *dir)
     return false;
 }
 
-static void add_folder(struct model *m, const char *dir, const char *where)
+static void model_add_folder(struct model *m, const char *dir, const char *where)
 {
     struct root_dir list;
     const char *plain = path_normal(m->arena, dir);
@@ -51,12 +51,12 @@ static void add_matching(struct model *m, const char *base, const char *pattern,
     for (size_t i = 0; i < list.n; i++) {
         if (str_glob(pattern, list.names[i])) {
             const char *dir = path_join(m->arena, base, list.names[i]);
-            add_folder(m, *rest ? path_join(m->arena, dir, rest) : dir, where);
+            model_add_folder(m, *rest ? path_join(m->arena, dir, rest) : dir, where);
         }
     }
 }
 
-static void add_site(struct model *m, const char *site)
+static void model_add_site(struct model *m, const char *site)
 {
     struct arena *a = m->arena;
     add_matching(m, path_join(a, site, "nvidia"), "*", "lib", "site-packages");
@@ -76,7 +76,7 @@ static void add_site(struct model *m, const char *site)
             add_matching(m, site, arena_strndup(a, known[i], (size_t)(slash - known[i])), slash + 1,
                          "site-packages");
         } else {
-            add_folder(m, path_join(a, site, known[i]), "site-packages");
+            model_add_folder(m, path_join(a, site, known[i]), "site-packages");
         }
     }
 }
@@ -98,9 +98,9 @@ static void add_system(struct model *m)
         "/run/opengl-driver/lib",
     };
     for (size_t i = 0; i < sizeof system / sizeof *system; i++) {
-        add_folder(m, system[i], "system");
+        model_add_folder(m, system[i], "system");
     }
-    add_folder(m, "/usr/lib/wsl/lib", "WSL driver");
+    model_add_folder(m, "/usr/lib/wsl/lib", "WSL driver");
     add_matching(m, "/usr/local", "cuda*", "lib64", "CUDA toolkit");
     add_matching(m, "/usr/local", "cuda*", "targets/x86_64-linux/lib", "CUDA toolkit");
     add_matching(m, "/usr/local", "cudnn*", "lib", "cuDNN archive");
@@ -120,22 +120,22 @@ static void read_folders(struct model *m)
     for (struct str rest = str_of(path); rest.s;) {
         struct str dir = str_cut(&rest, ':');
         if (dir.n && dir.s[0] == '/') {
-            add_folder(m, str_dup(m->arena, dir), "LD_LIBRARY_PATH");
+            model_add_folder(m, str_dup(m->arena, dir), "LD_LIBRARY_PATH");
         }
     }
     for (size_t i = 0; m->env && i < m->env->paths_n; i++) {
         const struct py_path *p = &m->env->paths[i];
         if (p->is_dir && p->origin != PY_PATH_STDLIB && p->origin != PY_PATH_DYNLOAD) {
-            add_site(m, p->dir);
+            model_add_site(m, p->dir);
         }
     }
     if (m->env && m->env->prefix && m->env->kind == PY_ENV_CONDA) {
-        add_folder(m, path_join(m->arena, m->env->prefix, "lib"), "conda");
+        model_add_folder(m, path_join(m->arena, m->env->prefix, "lib"), "conda");
     }
     add_system(m);
     ldso_conf_read(m->root, m->arena, &m->conf);
     for (size_t i = 0; i < m->conf.dirs.n; i++) {
-        add_folder(m, m->conf.dirs.items[i].dir, "ld.so.conf");
+        model_add_folder(m, m->conf.dirs.items[i].dir, "ld.so.conf");
     }
 }
 

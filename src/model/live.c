@@ -147,7 +147,7 @@ static void find_late_folders(struct arena *a, struct root *host, struct model_l
 }
 
 /* Whether another mapped file names the library in DT_NEEDED. */
-static bool is_needed(struct model *m, const char *soname)
+static bool soname_is_needed(struct model *m, const char *soname)
 {
     enum { ASKED_MAX = 2000 };
     for (size_t i = 0; soname && i < m->mappings.n && i < ASKED_MAX; i++) {
@@ -170,7 +170,7 @@ static void load_one(struct model *m, struct model_process *out, const struct mo
     for (size_t k = 0; k < p->objects.n && !known; k++) {
         known = p->objects.items[k]->file == e->file;
     }
-    if (known || (!needed && is_needed(m, e->file->image.soname))) {
+    if (known || (!needed && soname_is_needed(m, e->file->image.soname))) {
         return;
     }
     const char **names = arena_array(m->arena, 1, sizeof *names);
@@ -202,7 +202,7 @@ static void load_mapped(struct model *m, struct model_process *out)
     model_settle(out);
 }
 
-static bool is_below(const char *path, const char *dir)
+static bool path_is_below(const char *path, const char *dir)
 {
     return dir && starts_with(path, dir) && path[strlen(dir)] == '/';
 }
@@ -222,7 +222,7 @@ static size_t n_covered(struct model *m, const struct py_env *env, const struct 
     for (size_t i = 0; i < live->mappings.n; i++) {
         bool below = false;
         for (size_t k = 0; k < sites.n && !below; k++) {
-            below = is_below(live->mappings.items[i].path, sites.items[k]);
+            below = path_is_below(live->mappings.items[i].path, sites.items[k]);
         }
         covered += below;
     }
@@ -237,7 +237,7 @@ static const char *prefix_of(struct arena *a, const char *path)
     return lib && lib < at ? arena_strndup(a, path, (size_t)(lib - path)) : NULL;
 }
 
-static struct py_env_hints hints_of(const struct model_live *live)
+static struct py_env_hints live_hints(const struct model_live *live)
 {
     return (struct py_env_hints){
         .home = env_value(live->env.items, live->env.n, "HOME"),
@@ -273,7 +273,7 @@ static const char *started_path(struct model *m, const struct model_live *live)
 static void find_environment(struct model *m, const struct model_live *live)
 {
     enum { CANDIDATES_MAX = 8 };
-    const struct py_env_hints hints = hints_of(live);
+    const struct py_env_hints hints = live_hints(live);
     VEC(const char *) candidates = {0};
     size_t best = 0;
     for (size_t i = 0; i < live->mappings.n && candidates.n < CANDIDATES_MAX; i++) {
@@ -304,7 +304,7 @@ static void find_environment(struct model *m, const struct model_live *live)
  * that is another program. A program may rewrite its command line. */
 static struct py_env *started_environment(struct model *m, const struct model_live *live)
 {
-    const struct py_env_hints hints = hints_of(live);
+    const struct py_env_hints hints = live_hints(live);
     const char *path = live->argv0 ? started_path(m, live) : NULL;
     const char *real = path ? model_real_path(m, path) : NULL;
     struct py_env *env = arena_alloc(m->arena, sizeof *env);
@@ -313,7 +313,7 @@ static struct py_env *started_environment(struct model *m, const struct model_li
     return same && py_env_open(m->root, m->arena, path, &hints, env, &err) == 0 ? env : NULL;
 }
 
-static struct model_process *new_process(struct model *m, const char *exe, struct gm_err *err)
+static struct model_process *live_new_process(struct model *m, const char *exe, struct gm_err *err)
 {
     struct model_process *out = arena_alloc(m->arena, sizeof *out);
     struct ldso_process *p = ldso_process_new(m->store, m->arena, &m->config);
@@ -338,7 +338,7 @@ static void use_packages(struct model *m, const char *exe)
     const char *module;
     for (size_t n = 1; n < PACKAGES_MAX; n++) {
         module = first->ldso->is_static ? NULL : model_loaded_module(m, first, n);
-        struct model_process *out = module ? new_process(m, exe, &err) : NULL;
+        struct model_process *out = module ? live_new_process(m, exe, &err) : NULL;
         if (!out) {
             break;
         }
@@ -355,7 +355,7 @@ static void use_packages(struct model *m, const char *exe)
 /* ------------------------------------------------------------------ the container */
 
 /* The digits of an id of 64 hexadecimal digits at `s`. */
-static bool is_id(const char *s)
+static bool text_is_id(const char *s)
 {
     return strspn(s, "0123456789abcdef") == 64;
 }
@@ -384,11 +384,11 @@ static void find_container(struct arena *a, struct str text, struct model_live *
         const char *at = whole;
         while (!live->container_id && (at = strstr(at, marks[i].before))) {
             at += strlen(marks[i].before);
-            for (const char *slash; !is_id(at) && marks[i].nested &&
+            for (const char *slash; !text_is_id(at) && marks[i].nested &&
                                     (slash = memchr(at, '/', strcspn(at, "\n"))) != NULL;) {
                 at = slash + 1;
             }
-            if (is_id(at)) {
+            if (text_is_id(at)) {
                 live->container_engine = marks[i].engine;
                 live->container_id = arena_strndup(a, at, 64);
             }
@@ -480,7 +480,7 @@ int model_add_live(struct model *m, const struct model_live *live, struct gm_err
     }
     find_environment(m, live);
     m->live_env = m->env ? m->env : started_environment(m, live);
-    if (!new_process(m, live->exe, err)) {
+    if (!live_new_process(m, live->exe, err)) {
         return gm_err_wrap(err, "process %d", live->pid);
     }
     use_packages(m, live->exe);

@@ -42,14 +42,14 @@ struct orders {
     bool broken; // a process has failed
 };
 
-static uint64_t bit(size_t i)
+static uint64_t orders_bit(size_t i)
 {
     return UINT64_C(1) << i;
 }
 
 /* ------------------------------------------------------------------ scripts */
 
-static bool is_import(const char *line)
+static bool step_is_import(const char *line)
 {
     return starts_with(line, "import ");
 }
@@ -58,7 +58,7 @@ const char *model_import(const struct model_process *p, size_t i)
 {
     const char *found = NULL;
     for (size_t k = 0; k < p->n_script && !found; k++) {
-        if (is_import(p->script[k]) && i-- == 0) {
+        if (step_is_import(p->script[k]) && i-- == 0) {
             found = p->script[k];
         }
     }
@@ -69,7 +69,7 @@ bool model_is_mixed(const struct model_process *p)
 {
     bool mixed = false;
     for (size_t i = 1; i < p->n_script; i++) {
-        mixed |= is_import(p->script[i]) && !is_import(p->script[i - 1]);
+        mixed |= step_is_import(p->script[i]) && !step_is_import(p->script[i - 1]);
     }
     return mixed;
 }
@@ -117,8 +117,8 @@ static bool finds(const struct entry *e, unsigned step, const struct entry *name
 static void part(uint64_t *sets, unsigned a, unsigned b)
 {
     if (a != b) {
-        sets[a] |= bit(b);
-        sets[b] |= bit(a);
+        sets[a] |= orders_bit(b);
+        sets[b] |= orders_bit(a);
     }
 }
 
@@ -146,7 +146,7 @@ static void compare_names(struct orders *o)
     }
 }
 
-static unsigned number_of(const struct orders *o, const char *line)
+static unsigned orders_number(const struct orders *o, const char *line)
 {
     unsigned i = 0;
     while (i < o->n && strcmp(o->steps[i], line) != 0) {
@@ -236,18 +236,18 @@ static bool spreads(const struct model_process *p, size_t k)
     return p->marks.items[k + 1].spread != p->marks.items[k].spread;
 }
 
-static void learn(struct orders *o, const struct model_process *p)
+static void orders_learn(struct orders *o, const struct model_process *p)
 {
     size_t n = p->marks.n ? p->marks.n - 1 : 0;
     for (size_t k = 0; k < n; k++) {
-        unsigned step = number_of(o, p->script[k]);
+        unsigned step = orders_number(o, p->script[k]);
         if (step == o->n) {
             continue;
         }
         learn_requests(o, p, k, step);
         learn_objects(o, p, k, step);
         for (size_t i = 0; i < n; i++) {
-            unsigned other = number_of(o, p->script[i]);
+            unsigned other = orders_number(o, p->script[i]);
             if (other < o->n && i != k &&
                 (spreads(p, k) || looks_at(p, k, i) || touch_same(p, k, i))) {
                 part(o->hard, step, other);
@@ -268,17 +268,17 @@ static const char *package_of(const char *step)
     return in ? in + strlen(" in") : strchr(step, ' ');
 }
 
-static bool is_part(const char *step)
+static bool step_is_part(const char *step)
 {
     return strstr(step, " in ");
 }
 
 /* Whether a step is of the package that is imported or used as a whole in another. */
-static bool is_of(const char *step, const char *whole)
+static bool step_is_of(const char *step, const char *whole)
 {
     const char *name = package_of(whole), *own = package_of(step);
     size_t n = strlen(name);
-    return strncmp(own, name, n) == 0 && (own[n] == '\0' || (own[n] == '.' && is_part(step)));
+    return strncmp(own, name, n) == 0 && (own[n] == '\0' || (own[n] == '.' && step_is_part(step)));
 }
 
 /* Whether b has to come after a: an import after those before it, a use after its import, and what
@@ -286,9 +286,9 @@ static bool is_of(const char *step, const char *whole)
 static bool is_before(const struct orders *o, unsigned a, unsigned b)
 {
     const char *first = o->steps[a], *then = o->steps[b];
-    return a < o->n_imports
-               ? (b < o->n_imports ? a < b : is_of(then, first))
-               : b >= o->n_imports && is_part(first) && !is_part(then) && is_of(first, then);
+    return a < o->n_imports ? (b < o->n_imports ? a < b : step_is_of(then, first))
+                            : b >= o->n_imports && step_is_part(first) && !step_is_part(then) &&
+                                  step_is_of(first, then);
 }
 
 static void keep_steps_in_order(struct orders *o)
@@ -304,11 +304,11 @@ static void keep_steps_in_order(struct orders *o)
 
 static bool is_enabled(const struct orders *o, uint64_t done, unsigned i)
 {
-    if (done & bit(i)) {
+    if (done & orders_bit(i)) {
         return false;
     }
     for (unsigned k = 0; k < o->n; k++) {
-        if (k != i && !(done & bit(k)) && is_before(o, k, i)) {
+        if (k != i && !(done & orders_bit(k)) && is_before(o, k, i)) {
             return false;
         }
     }
@@ -325,7 +325,7 @@ static void normal_order(const struct orders *o, const unsigned *order, size_t n
         uint64_t before = 0;
         for (size_t i = 0; i < rest; i++) {
             best = !(o->apart[left[i]] & before) && left[i] < left[best] ? i : best;
-            before |= bit(left[i]);
+            before |= orders_bit(left[i]);
         }
         ret[out] = left[best];
         memmove(left + best, left + best + 1, (rest - best - 1) * sizeof *left);
@@ -336,7 +336,7 @@ static size_t order_of(const struct orders *o, const struct model_process *p, un
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n_script; i++) {
-        unsigned step = number_of(o, p->script[i]);
+        unsigned step = orders_number(o, p->script[i]);
         if (step < o->n) {
             ret[n++] = step;
         }
@@ -375,19 +375,19 @@ static void add_order(struct orders *o, const unsigned *order)
     out->group = o->first->group;
     out->order = arena_array(m->arena, o->n, sizeof *out->order);
     for (size_t i = 0; i < o->n; i++) {
-        if (!is_import(script[i])) {
+        if (!step_is_import(script[i])) {
             out->order[out->n_order++] = out->script[i] + strlen("use ");
         }
     }
     model_add_process(m, out);
-    learn(o, out);
+    orders_learn(o, out);
 }
 
 /* Whether a step that was tried first everywhere cannot be noticed by any that is left. */
 static bool comes_to_same(const struct orders *o, uint64_t done, uint64_t sleep)
 {
     for (unsigned i = 0; i < o->n; i++) {
-        if ((sleep & bit(i)) && !(o->apart[i] & ~done & (bit(o->n - 1) * 2 - 1))) {
+        if ((sleep & orders_bit(i)) && !(o->apart[i] & ~done & (orders_bit(o->n - 1) * 2 - 1))) {
             return true;
         }
     }
@@ -406,17 +406,17 @@ static bool add_missing(struct orders *o, uint64_t done, uint64_t sleep, size_t 
         return missing;
     }
     for (unsigned i = 0; i < o->n && o->nodes < NODES_MAX; i++) {
-        if (!is_enabled(o, done, i) || (sleep & bit(i))) {
+        if (!is_enabled(o, done, i) || (sleep & orders_bit(i))) {
             continue;
         }
         o->nodes++;
         o->order[n] = i;
         uint64_t still = sleep & ~o->apart[i];
-        if (!comes_to_same(o, done | bit(i), still) &&
-            add_missing(o, done | bit(i), still, n + 1)) {
+        if (!comes_to_same(o, done | orders_bit(i), still) &&
+            add_missing(o, done | orders_bit(i), still, n + 1)) {
             return true;
         }
-        sleep |= bit(i);
+        sleep |= orders_bit(i);
     }
     return false;
 }
@@ -428,7 +428,7 @@ static bool is_possible(const struct orders *o, const unsigned *order)
     bool possible = true;
     for (size_t i = 0; i < o->n && possible; i++) {
         possible = is_enabled(o, done, order[i]);
-        done |= bit(order[i]);
+        done |= orders_bit(order[i]);
     }
     return possible;
 }
@@ -500,7 +500,7 @@ struct model_process *model_add_imports(struct model *m, const char *const *name
         return first;
     }
     keep_steps_in_order(o);
-    learn(o, first);
+    orders_learn(o, first);
     if (!add_orders(o) && !m->unsure) {
         m->unsure = "these imports can be used in more orders that differ than were judged; check "
                     "fewer of them at once";

@@ -73,7 +73,7 @@ bool model_version_fits(struct arena *a, const char *set, const char *version)
 }
 
 /* A module, one below it (its import brings those above), or the distribution. */
-static bool name_is(const struct kb_import *row, const char *name)
+static bool row_name_is(const struct kb_import *row, const char *name)
 {
     size_t n = strlen(row->module);
     bool below = strncmp(row->module, name, n) == 0 && (name[n] == '\0' || name[n] == '.');
@@ -88,7 +88,8 @@ static const struct py_dist *find_import(struct model *m, const char *name,
     *ret_row = NULL;
     for (size_t i = 0; i < m->imports.n; i++) {
         const struct kb_import *row = &m->imports.rows[i];
-        const struct py_dist *d = name_is(row, name) ? py_env_by_dist(m->env, row->package) : NULL;
+        const struct py_dist *d =
+            row_name_is(row, name) ? py_env_by_dist(m->env, row->package) : NULL;
         if (!d) {
             continue;
         }
@@ -105,7 +106,7 @@ static const struct py_dist *find_import(struct model *m, const char *name,
 static bool is_row_of_any(const struct model *m, const char *name)
 {
     for (size_t i = 0; i < m->imports.n; i++) {
-        if (name_is(&m->imports.rows[i], name)) {
+        if (row_name_is(&m->imports.rows[i], name)) {
             return true;
         }
     }
@@ -113,7 +114,7 @@ static bool is_row_of_any(const struct model *m, const char *name)
 }
 
 /* Whether the package is there, and what its import loads is known. */
-static bool is_known(struct model *m, const char *name)
+static bool name_is_known(struct model *m, const char *name)
 {
     const struct kb_import *row = NULL;
     return find_import(m, name, &row) && row;
@@ -317,7 +318,7 @@ static bool step_extension(struct run *r, struct imported *by, const struct kb_s
     return attempt(r, by, &w) || s->optional || warn;
 }
 
-static long number_of(struct str digits)
+static long digits_number(struct str digits)
 {
     long n = 0;
     for (size_t i = 0; i < digits.n && digits.n < 6; i++) {
@@ -350,9 +351,9 @@ static const char *release_of_torch(struct run *r, const struct release_form *fo
 static long release_number(const struct release_form *form, struct str digits)
 {
     size_t n = form->major_digits;
-    return digits.n > n && number_of(digits)
-               ? number_of((struct str){digits.s, n}) * 100 +
-                     number_of((struct str){digits.s + n, digits.n - n})
+    return digits.n > n && digits_number(digits)
+               ? digits_number((struct str){digits.s, n}) * 100 +
+                     digits_number((struct str){digits.s + n, digits.n - n})
                : 0;
 }
 
@@ -730,7 +731,7 @@ static bool retry_follows(const struct kb_import *row, size_t i)
     return false;
 }
 
-static bool is_within(const struct imported *by, const char *module)
+static bool module_is_within(const struct imported *by, const char *module)
 {
     bool found = false;
     for (size_t i = 0; module && i < by->within.n && !found; i++) {
@@ -742,8 +743,9 @@ static bool is_within(const struct imported *by, const char *module)
 /* Whether a step of the first use is still to be done, or that of one module of the application. */
 static bool is_due(const struct imported *by, const struct kb_step *s, const char *module)
 {
-    return s->within ? !is_within(by, s->within) && (!module || strcmp(s->within, module) == 0)
-                     : !by->begun;
+    return s->within
+               ? !module_is_within(by, s->within) && (!module || strcmp(s->within, module) == 0)
+               : !by->begun;
 }
 
 /* Runs the steps of one phase; false if the import fails. Uses do not depend on each other. */
@@ -760,7 +762,7 @@ static bool run_steps(struct run *r, struct imported *by, enum kb_phase phase, c
             continue;
         }
         bool ok = true;
-        by->acts |= is_use && (s->kind != KB_STEP_IMPORT || is_known(r->m, s->package));
+        by->acts |= is_use && (s->kind != KB_STEP_IMPORT || name_is_known(r->m, s->package));
         switch (s->kind) {
         case KB_STEP_EXTENSION: ok = step_extension(r, by, s); break;
         case KB_STEP_CDLL: ok = step_cdll(r, by, s, retry_follows(by->row, i), &state); break;
@@ -808,7 +810,7 @@ static bool belongs_to(struct run *r, const struct ldso_object *o, const char *p
 }
 
 /* Whether the object is a build that does not make the requests of the row. */
-static bool is_other_build(const struct kb_dlopen *row, const struct ldso_object *o)
+static bool row_is_other_build(const struct kb_dlopen *row, const struct ldso_object *o)
 {
     const char *build = row->not_builds.n ? model_build_name(model_build_of(o)) : "";
     for (size_t i = 0; i < row->not_builds.n; i++) {
@@ -834,7 +836,7 @@ static bool row_matches(struct run *r, const struct kb_dlopen *row, struct ldso_
             return false;
         }
     }
-    if (is_other_build(row, o)) {
+    if (row_is_other_build(row, o)) {
         return false;
     }
     return !row->object_version ||
@@ -875,7 +877,8 @@ static struct imported *find_imported(struct run *r, const struct py_dist *dist)
 }
 
 /* Whether a package that this one uses before has had the object ask for the same. */
-static bool is_repeated(struct run *r, const struct imported *by, const struct row_of_object *one)
+static bool row_is_repeated(struct run *r, const struct imported *by,
+                            const struct row_of_object *one)
 {
     bool found = false;
     for (size_t i = 0; by->row && i < by->row->n_steps && !found; i++) {
@@ -896,7 +899,7 @@ static void run_row(struct run *r, struct imported *by, const struct kb_dlopen *
                     struct ldso_object *o)
 {
     const struct row_of_object one = {row, o};
-    bool repeated = row->phase == KB_PHASE_USE && is_repeated(r, by, &one);
+    bool repeated = row->phase == KB_PHASE_USE && row_is_repeated(r, by, &one);
     if (row->phase == KB_PHASE_USE) {
         VEC_PUSH(r->m->arena, &by->opened, one);
     }
@@ -931,8 +934,8 @@ static void run_row(struct run *r, struct imported *by, const struct kb_dlopen *
 
 typedef VEC(struct ldso_object *) object_list;
 
-static void collect(struct run *r, struct ldso_object *o, unsigned mark, object_list *out,
-                    unsigned depth)
+static void run_collect(struct run *r, struct ldso_object *o, unsigned mark, object_list *out,
+                        unsigned depth)
 {
     if (o->mark == mark || depth > 200) {
         return;
@@ -940,7 +943,7 @@ static void collect(struct run *r, struct ldso_object *o, unsigned mark, object_
     o->mark = mark;
     VEC_PUSH(r->m->arena, out, o);
     for (size_t i = 0; i < o->deps.n; i++) {
-        collect(r, o->deps.items[i], mark, out, depth + 1);
+        run_collect(r, o->deps.items[i], mark, out, depth + 1);
     }
 }
 
@@ -952,7 +955,7 @@ static void run_rows(struct run *r, struct imported *by, bool use)
     size_t seen_roots = 0;
     for (size_t i = 0;; i++) {
         for (; seen_roots < by->roots.n; seen_roots++) {
-            collect(r, by->roots.items[seen_roots], mark, &list, 0);
+            run_collect(r, by->roots.items[seen_roots], mark, &list, 0);
         }
         if (i >= list.n || r->p->dead) {
             return;
@@ -1175,7 +1178,7 @@ static void do_use_part(struct run *r, const char *part, const char *application
         return;
     }
     const char *module = module_below(row, application);
-    bool due = !by->prepared && !is_within(by, module);
+    bool due = !by->prepared && !module_is_within(by, module);
     VEC_PUSH(r->m->arena, &r->out->touches, (struct model_touch){dist, true, due});
     if (due) {
         r->depth++;
@@ -1394,8 +1397,8 @@ void model_settle(struct model_process *out)
 
 /* Whether a loaded object is the package's own: below its module's folder, or that of its bundled
  * libraries (auditwheel's NAME.libs). */
-static bool is_of(struct model *m, const struct kb_import *row, const struct py_dist *dist,
-                  const struct ldso_object *o)
+static bool row_is_of(struct model *m, const struct kb_import *row, const struct py_dist *dist,
+                      const struct ldso_object *o)
 {
     const char *module = arena_strdup(m->arena, row->module);
     size_t top = strcspn(module, ".");
@@ -1414,7 +1417,7 @@ static const struct py_dist *loaded_dist(struct model *m, const struct model_pro
         return NULL;
     }
     for (size_t i = 0; i < p->ldso->objects.n && !loaded; i++) {
-        loaded = is_of(m, row, dist, p->ldso->objects.items[i]);
+        loaded = row_is_of(m, row, dist, p->ldso->objects.items[i]);
     }
     return loaded ? dist : NULL;
 }
@@ -1442,7 +1445,7 @@ void model_use_loaded(struct model *m, struct model_process *out, const char *mo
         by->dist = dist;
         by->row = row;
         for (size_t k = 0; k < out->ldso->objects.n; k++) {
-            if (is_of(m, row, dist, out->ldso->objects.items[k])) {
+            if (row_is_of(m, row, dist, out->ldso->objects.items[k])) {
                 VEC_PUSH(m->arena, &by->roots, out->ldso->objects.items[k]);
             }
         }
@@ -1489,7 +1492,7 @@ struct model_process *model_add_script(struct model *m, const char *const *scrip
     return out;
 }
 
-static bool is_import(const char *line)
+static bool line_is_import(const char *line)
 {
     return starts_with(line, "import ");
 }
@@ -1498,7 +1501,7 @@ size_t model_n_imports(const struct model_process *p)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n_script; i++) {
-        n += is_import(p->script[i]);
+        n += line_is_import(p->script[i]);
     }
     return n;
 }

@@ -11,8 +11,8 @@
 #include "py/places.h"
 #include "py/requirement.h"
 
-static struct py_env_hints hints_of(const struct model_target *t,
-                                    const struct model_target_options *o)
+static struct py_env_hints target_hints(const struct model_target *t,
+                                        const struct model_target_options *o)
 {
     return (struct py_env_hints){
         .path = env_value(o->env, o->n_env, "PATH"),
@@ -103,7 +103,7 @@ static int find_target(struct model_target *t, const struct model_target_options
                        struct gm_err *err)
 {
     struct model *m = &t->model;
-    struct py_env_hints hints = hints_of(t, o);
+    struct py_env_hints hints = target_hints(t, o);
     const char *target = o->target;
     struct stat st;
     if (target && target[0] != '/') {
@@ -171,7 +171,7 @@ static bool judge_instead(struct model_target *t, const struct model_target_opti
                           const char *prefix)
 {
     struct model *m = &t->model;
-    struct py_env_hints hints = hints_of(t, o);
+    struct py_env_hints hints = target_hints(t, o);
     struct gm_err err;
     struct py_env env;
     if (py_env_open(&t->root, m->arena, prefix, &hints, &env, &err) < 0 || !env.executable) {
@@ -225,7 +225,8 @@ static void look_elsewhere(struct model_target *t, const struct model_target_opt
     }
 }
 
-static int look(struct model_target *t, const struct model_target_options *o, struct gm_err *err)
+static int target_look(struct model_target *t, const struct model_target_options *o,
+                       struct gm_err *err)
 {
     struct model *m = &t->model;
     if (o->pid) {
@@ -364,7 +365,7 @@ int model_target_open(struct model_target *t, struct arena *a, const struct mode
     if (rc < 0) {
         return rc;
     }
-    rc = look(t, o, err);
+    rc = target_look(t, o, err);
     if (rc == 0) {
         look_at_host(t, o); // a live process brings its own environment
     }
