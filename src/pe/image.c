@@ -77,7 +77,7 @@ const char *pe_machine_name(struct arena *a, uint16_t machine)
     }
 }
 
-static char *put_utf8(char *to, uint32_t c)
+static char *name_put_utf8(char *to, uint32_t c)
 {
     if (c < 0x80) {
         *to++ = (char)c;
@@ -109,7 +109,7 @@ char *pe_utf8(struct arena *a, const unsigned char *utf16, size_t n_units)
         } else if (c >= 0xd800 && c < 0xe000) {
             c = 0xfffd;
         }
-        to = put_utf8(to, c);
+        to = name_put_utf8(to, c);
     }
     *to = '\0';
     return text;

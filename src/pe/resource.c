@@ -14,7 +14,8 @@ struct span {
 };
 
 /* The offset of the entry with this number, or of the first one (0); 0: there is none. */
-static uint32_t entry_of(const struct pe_image *e, uint32_t base, uint32_t directory, uint32_t id)
+static uint32_t resource_entry(const struct pe_image *e, uint32_t base, uint32_t directory,
+                               uint32_t id)
 {
     const unsigned char *p = pe_at(e, (uint64_t)base + directory, DIRECTORY);
     size_t n = p ? (size_t)pe_u16(p + 12) + pe_u16(p + 14) : 0;
@@ -36,9 +37,9 @@ static struct span resource_of(const struct pe_image *e, uint32_t type)
 {
     const uint32_t folder = 0x80000000u;
     uint32_t base = e->state == PE_STATE_OK ? e->directories[PE_DIR_RESOURCE].rva : 0;
-    uint32_t name = base ? entry_of(e, base, 0, type) : 0;
-    uint32_t language = name & folder ? entry_of(e, base, name & ~folder, 0) : 0;
-    uint32_t leaf = language & folder ? entry_of(e, base, language & ~folder, 0) : 0;
+    uint32_t name = base ? resource_entry(e, base, 0, type) : 0;
+    uint32_t language = name & folder ? resource_entry(e, base, name & ~folder, 0) : 0;
+    uint32_t leaf = language & folder ? resource_entry(e, base, language & ~folder, 0) : 0;
     const unsigned char *p = leaf && !(leaf & folder) ? pe_at(e, (uint64_t)base + leaf, 16) : NULL;
     const unsigned char *data = p ? pe_at(e, pe_u32(p), pe_u32(p + 4)) : NULL;
     return (struct span){data, data ? pe_u32(p + 4) : 0};
