@@ -30,7 +30,7 @@ static bool is_product(const struct probe_stage *s, unsigned *ret_bit)
     return false;
 }
 
-static bool is_of(const struct probe_run *run, enum probe_vendor vendor, int device)
+static bool run_is_of(const struct probe_run *run, enum probe_vendor vendor, int device)
 {
     return run->stage->vendor == vendor && (run->device < 0 || run->device == device);
 }
@@ -64,8 +64,8 @@ static void take_facts(struct arena *a, const struct probe_run *run, int device,
     }
 }
 
-static struct choose_ran device_of(struct arena *a, const struct probe_report *r,
-                                   enum probe_vendor vendor, int device)
+static struct choose_ran choice_device(struct arena *a, const struct probe_report *r,
+                                       enum probe_vendor vendor, int device)
 {
     struct choose_ran ran = {.device =
                                  vendor == PROBE_AMD ? CHOOSE_DEVICE_ROCM : CHOOSE_DEVICE_CUDA,
@@ -74,7 +74,7 @@ static struct choose_ran device_of(struct arena *a, const struct probe_report *r
     unsigned bit = 0, right = 0, wrong = 0;
     for (size_t i = 0; i < r->runs.n; i++) {
         const struct probe_run *run = &r->runs.items[i];
-        if (!is_of(run, vendor, device)) {
+        if (!run_is_of(run, vendor, device)) {
             continue;
         }
         take_facts(a, run, device, &ran);
@@ -97,11 +97,11 @@ static void add_vendor(struct arena *a, const struct probe_report *r, enum probe
         const struct probe_run *run = &r->runs.items[i];
         if (run->stage->vendor == vendor && run->device > last) {
             last = run->device;
-            VEC_PUSH(a, &ret->items, device_of(a, r, vendor, last));
+            VEC_PUSH(a, &ret->items, choice_device(a, r, vendor, last));
         }
     }
     if (last < 0) {
-        VEC_PUSH(a, &ret->items, device_of(a, r, vendor, -1));
+        VEC_PUSH(a, &ret->items, choice_device(a, r, vendor, -1));
     }
 }
 

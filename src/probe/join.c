@@ -65,7 +65,7 @@ static const struct probe_run *first_unknown(const struct probe_report *r)
     return NULL;
 }
 
-static size_t count_passed(const struct probe_report *r)
+static size_t join_count_passed(const struct probe_report *r)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->runs.n; i++) {
@@ -78,7 +78,7 @@ const char *probe_sentence(struct arena *a, const struct probe_report *r)
 {
     const struct probe_run *run = r->first_failure ? r->first_failure : first_unknown(r);
     if (r->verdict == PROBE_WORKS) {
-        size_t n = count_passed(r);
+        size_t n = join_count_passed(r);
         return arena_printf(a, "%zu stage%s passed, none failed", n, n == 1 ? "" : "s");
     }
     if (r->verdict == PROBE_NO_DRIVER) {

@@ -81,15 +81,15 @@ static bool is_found_anyhow(const struct ldso_object *o)
 }
 
 /* The object after what it is linked against; `mark` is this walk's. */
-static void take(struct model *m, struct probe_libraries *out, struct ldso_object *o,
-                 enum probe_vendor vendor, unsigned mark)
+static void libraries_take(struct model *m, struct probe_libraries *out, struct ldso_object *o,
+                           enum probe_vendor vendor, unsigned mark)
 {
     if (o->mark == mark) {
         return;
     }
     o->mark = mark;
     for (size_t i = 0; i < o->deps.n; i++) {
-        take(m, out, o->deps.items[i], vendor, mark);
+        libraries_take(m, out, o->deps.items[i], vendor, mark);
     }
     const struct family *f = family_of(o);
     if ((f || !is_found_anyhow(o)) && !has_name(out, o->path)) {
@@ -104,7 +104,7 @@ static void take_process(struct model *m, struct probe_libraries *out, struct ld
     for (size_t i = 0; i < p->objects.n; i++) {
         const struct family *f = family_of(p->objects.items[i]);
         if (f) {
-            take(m, out, p->objects.items[i], f->vendor, mark);
+            libraries_take(m, out, p->objects.items[i], f->vendor, mark);
         }
     }
 }

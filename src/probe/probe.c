@@ -77,31 +77,31 @@ static void find_vendors(struct session *s)
     s->vendors[PROBE_AMD] = amd || !nvidia;
 }
 
-static size_t index_of(const struct probe_stage *stage)
+static size_t stage_index(const struct probe_stage *stage)
 {
     return (size_t)(stage - probe_stages);
 }
 
-static void want(bool *wanted, const struct probe_stage *stage)
+static void stage_want(bool *wanted, const struct probe_stage *stage)
 {
     // A need stands before what needs it (a unit test says so), so this ends.
-    if (!stage || wanted[index_of(stage)]) {
+    if (!stage || wanted[stage_index(stage)]) {
         return;
     }
-    wanted[index_of(stage)] = true;
-    want(wanted, stage->needs ? probe_stage_find(stage->needs) : NULL);
-    want(wanted, stage->needs_too ? probe_stage_find(stage->needs_too) : NULL);
+    wanted[stage_index(stage)] = true;
+    stage_want(wanted, stage->needs ? probe_stage_find(stage->needs) : NULL);
+    stage_want(wanted, stage->needs_too ? probe_stage_find(stage->needs_too) : NULL);
 }
 
 static const bool *choose_stages(struct session *s)
 {
     bool *wanted = arena_array(s->a, probe_stages_n, sizeof *wanted);
     for (size_t i = 0; i < s->o->n_only; i++) {
-        want(wanted, probe_stage_find(s->o->only[i]));
+        stage_want(wanted, probe_stage_find(s->o->only[i]));
     }
     for (size_t i = 0; i < s->o->n_modules; i++) {
         const char *name = arena_printf(s->a, "python-%s", s->o->modules[i]);
-        want(wanted, probe_stage_find(name));
+        stage_want(wanted, probe_stage_find(name));
     }
     for (size_t i = 0; i < probe_stages_n; i++) {
         const struct probe_stage *stage = &probe_stages[i];
@@ -222,7 +222,7 @@ static void add_remarks(const struct session *s, struct probe_run *run)
     }
 }
 
-static void append(struct session *s, struct probe_run run)
+static void session_append(struct session *s, struct probe_run run)
 {
     VEC_PUSH(s->a, &s->r->runs, run);
     if (s->o->on_end) {
@@ -456,8 +456,8 @@ static const char *asked_in_vain(const struct session *s, const struct probe_sta
 }
 
 /* What is known of a stage without running it; false: it is to be run. */
-static bool is_settled(struct session *s, const struct probe_stage *stage, int device,
-                       struct probe_run *ret)
+static bool stage_is_settled(struct session *s, const struct probe_stage *stage, int device,
+                             struct probe_run *ret)
 {
     const struct probe_run *need = missing_need(s, stage, device);
     bool lacks = stage->stem && !target_library(s, stage);
@@ -497,7 +497,7 @@ static void run_stage(struct session *s, const struct probe_stage *stage, int de
     if (s->r->stopped) {
         return;
     }
-    if (!is_settled(s, stage, device, &run)) {
+    if (!stage_is_settled(s, stage, device, &run)) {
         if (s->o->on_start) {
             s->o->on_start(s->o->arg, stage, device);
         }
@@ -505,7 +505,7 @@ static void run_stage(struct session *s, const struct probe_stage *stage, int de
         name_code(s, &run);
         add_remarks(s, &run);
     }
-    append(s, run);
+    session_append(s, run);
 }
 
 /* ------------------------------------------------------------------ all stages */
@@ -532,17 +532,17 @@ static void run_for_devices(struct session *s, const struct probe_stage *first, 
     int to = count < 0 || s->o->device >= 0 ? from + 1 : count;
     for (int device = from; device < to; device++) {
         for (size_t i = 0; i < n; i++) {
-            if (!s->wanted[index_of(first + i)]) {
+            if (!s->wanted[stage_index(first + i)]) {
                 continue;
             }
             if (count >= 0 && device >= count) {
-                append(s, (struct probe_run){.stage = first + i,
-                                             .device = device,
-                                             .outcome = PROBE_UNKNOWN,
-                                             .says = arena_printf(s->a,
-                                                                  "there is no GPU %d: the "
-                                                                  "driver counts %d",
-                                                                  device, count)});
+                session_append(s, (struct probe_run){.stage = first + i,
+                                                     .device = device,
+                                                     .outcome = PROBE_UNKNOWN,
+                                                     .says = arena_printf(s->a,
+                                                                          "there is no GPU %d: the "
+                                                                          "driver counts %d",
+                                                                          device, count)});
                 continue;
             }
             run_stage(s, first + i, count < 0 && s->o->device < 0 ? -1 : device);
@@ -589,7 +589,7 @@ static const char *hiding_variables(const struct session *s)
     return text;
 }
 
-static long count_of(const struct probe_run *run)
+static long run_count(const struct probe_run *run)
 {
     const char *text = probe_fact(&run->facts, "count");
     uint64_t value;
@@ -598,7 +598,7 @@ static long count_of(const struct probe_run *run)
 
 static bool sees(const struct session *s, const struct probe_run *run, const char *uuid)
 {
-    for (long i = 0; i < count_of(run); i++) {
+    for (long i = 0; i < run_count(run); i++) {
         const char *other = probe_fact(&run->facts, arena_printf(s->a, "device.%ld.uuid", i));
         if (other && strcmp(uuid, other) == 0) {
             return true;
@@ -613,7 +613,7 @@ static const char *hidden_names(const struct session *s, const struct probe_run 
                                 const struct probe_run *seen)
 {
     const char *text = NULL;
-    for (long i = 0; i < count_of(all); i++) {
+    for (long i = 0; i < run_count(all); i++) {
         const char *uuid = probe_fact(&all->facts, arena_printf(s->a, "device.%ld.uuid", i));
         const char *name = probe_fact(&all->facts, arena_printf(s->a, "device.%ld.name", i));
         if (uuid && !sees(s, seen, uuid)) {
@@ -628,7 +628,7 @@ static const char *hidden_names(const struct session *s, const struct probe_run 
 static void compare_inventories(struct session *s, const struct probe_run *all,
                                 const struct probe_run *seen)
 {
-    long there = count_of(all), visible = count_of(seen);
+    long there = run_count(all), visible = run_count(seen);
     const char *variables = hiding_variables(s), *names = hidden_names(s, all, seen);
     if (visible < 0 && seen->outcome == PROBE_FAIL) {
         visible = 0; // the start itself says that there is none
@@ -649,7 +649,7 @@ static void find_hidden(struct session *s)
     const struct probe_run *all = NULL;
     for (size_t i = 0; i < s->r->runs.n; i++) {
         const struct probe_run *run = &s->r->runs.items[i];
-        if (run->stage->all_devices && run->outcome == PROBE_PASSED && count_of(run) >= 0) {
+        if (run->stage->all_devices && run->outcome == PROBE_PASSED && run_count(run) >= 0) {
             all = run;
         } else if (all && run->stage->vendor == all->stage->vendor && run->device < 0 &&
                    !run->stage->all_devices && run->outcome != PROBE_NOT_RUN) {
@@ -695,7 +695,7 @@ static void add_host_problems(struct session *s)
 
 /* ------------------------------------------------------------------ the sum */
 
-static enum probe_verdict verdict_of(const struct probe_run *run)
+static enum probe_verdict run_verdict(const struct probe_run *run)
 {
     switch (run->outcome) {
     case PROBE_PASSED:
@@ -714,7 +714,7 @@ static void sum_up(struct probe_report *r)
         const struct probe_run *run = &r->runs.items[i];
         bool bad = run->outcome == PROBE_FAIL || run->outcome == PROBE_CRASHED ||
                    run->outcome == PROBE_TIMED_OUT;
-        enum probe_verdict v = verdict_of(run);
+        enum probe_verdict v = run_verdict(run);
         r->verdict = v > r->verdict ? v : r->verdict;
         if (bad && !r->first_failure) {
             r->first_failure = run;

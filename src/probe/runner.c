@@ -42,7 +42,7 @@ enum {
 
 /* ------------------------------------------------------------------ the image */
 
-static bool write_all(int fd, const unsigned char *data, size_t size)
+static bool pipe_write_all(int fd, const unsigned char *data, size_t size)
 {
     while (size > 0) {
         ssize_t n = write(fd, data, size);
@@ -60,14 +60,14 @@ static int memory_file(void)
     if (fd < 0 && errno == EINVAL) { // before 6.3
         fd = memfd_create("gpumend-probe", MFD_CLOEXEC);
     }
-    if (fd >= 0 && !write_all(fd, probe_helper_image, probe_helper_image_n)) {
+    if (fd >= 0 && !pipe_write_all(fd, probe_helper_image, probe_helper_image_n)) {
         (void)close(fd);
         fd = -1;
     }
     return fd;
 }
 
-static bool is_same_file(int a, int b)
+static bool fds_are_same_file(int a, int b)
 {
     struct stat one, other;
     return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
@@ -83,11 +83,11 @@ static int named_file(struct arena *a, const char *folder)
     if (out < 0) {
         return -1;
     }
-    if (write_all(out, probe_helper_image, probe_helper_image_n) && fchmod(out, 0700) == 0) {
+    if (pipe_write_all(out, probe_helper_image, probe_helper_image_n) && fchmod(out, 0700) == 0) {
         fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     }
     /* Where others may write, another file can have taken its name meanwhile. */
-    if (fd >= 0 && !is_same_file(out, fd)) {
+    if (fd >= 0 && !fds_are_same_file(out, fd)) {
         (void)close(fd);
         fd = -1;
     }
@@ -132,7 +132,7 @@ void probe_helper_close(struct probe_helper *h)
 
 /* ------------------------------------------------------------------ the start */
 
-static uint64_t now_ms(void)
+static uint64_t runner_now_ms(void)
 {
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
@@ -193,8 +193,8 @@ static void execute(int fd, char *const *argv, char *const *envp)
 }
 
 /* In the child: never returns. */
-static void become(int image, char *const *argv, char *const *envp, const struct pipes *p,
-                   pid_t parent)
+static void child_become(int image, char *const *argv, char *const *envp, const struct pipes *p,
+                         pid_t parent)
 {
     struct rlimit none = {0, 0};
     sigset_t empty;
@@ -247,7 +247,7 @@ struct listener {
     size_t n_output;
 };
 
-static int hex(char c)
+static int runner_hex(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
@@ -259,8 +259,8 @@ static const char *word(struct arena *a, struct str *rest)
     char *text = arena_alloc(a, w.n + 1);
     size_t n = 0;
     for (size_t i = 0; i < w.n; i++) {
-        int high = w.s[i] == '%' && i + 2 < w.n ? hex(w.s[i + 1]) : -1;
-        int low = high >= 0 ? hex(w.s[i + 2]) : -1;
+        int high = w.s[i] == '%' && i + 2 < w.n ? runner_hex(w.s[i + 1]) : -1;
+        int low = high >= 0 ? runner_hex(w.s[i + 2]) : -1;
         text[n++] = low >= 0 ? (char)(high * 16 + low) : w.s[i];
         i += low >= 0 ? 2 : 0;
     }
@@ -322,7 +322,7 @@ static void take_report(struct listener *l, const char *data, size_t n)
     }
 }
 
-static void take_output(struct listener *l, const char *data, size_t n)
+static void listener_take_output(struct listener *l, const char *data, size_t n)
 {
     size_t room = OUTPUT_MAX - l->n_output, take = n < room ? n : room;
     for (size_t i = 0; i < take; i++) {
@@ -385,7 +385,7 @@ static void press(struct watch *w, uint64_t now)
 }
 
 /* What it left behind in its group is ended while the number of the group is still its own. */
-static void reap(struct watch *w, uint64_t now)
+static void watch_reap(struct watch *w, uint64_t now)
 {
     siginfo_t seen = {.si_pid = 0};
     bool over = !w->gone && waitid(P_PID, (id_t)w->pid, &seen, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -408,7 +408,7 @@ static int patience(const struct watch *w, uint64_t now)
 static void watch_child(struct listener *l, struct pipes *p, struct watch *w, int stop_fd)
 {
     while (w->phase != WATCH_LEFT) {
-        uint64_t now = now_ms();
+        uint64_t now = runner_now_ms();
         bool open = p->report[0] >= 0 || p->output[0] >= 0;
         if (w->gone && (!open || now - w->ended >= DRAIN_MS)) {
             break;
@@ -422,24 +422,24 @@ static void watch_child(struct listener *l, struct pipes *p, struct watch *w, in
             listen_to(l, &p->report[0], take_report);
         }
         if (ready > 0 && fds[1].revents) {
-            listen_to(l, &p->output[0], take_output);
+            listen_to(l, &p->output[0], listener_take_output);
         }
         if (ready > 0 && fds[3].revents && w->phase == WATCH_RUNS) {
             l->answer->stopped = true;
-            w->deadline = now_ms();
+            w->deadline = runner_now_ms();
         }
-        reap(w, now_ms());
+        watch_reap(w, runner_now_ms());
         if (ready > 0 && fds[2].revents && !w->gone) {
             close_end(&w->pidfd); // it ended and another holds it (a debugger): ask by the clock
         }
-        press(w, now_ms());
+        press(w, runner_now_ms());
     }
 }
 
 /* ------------------------------------------------------------------ the result */
 
 /* State and parent of a process, by /proc/PID/stat; '?' and 0: not known. */
-static char state_of(pid_t pid, pid_t *ret_parent)
+static char process_state(pid_t pid, pid_t *ret_parent)
 {
     char path[48], text[512];
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -472,7 +472,7 @@ static void kill_children(void)
     const struct dirent *entry;
     while (folder && (entry = readdir(folder))) {
         pid_t parent = 0, pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (pid > 0 && state_of(pid, &parent) != '?' && parent == getpid()) {
+        if (pid > 0 && process_state(pid, &parent) != '?' && parent == getpid()) {
             (void)kill(pid, SIGKILL); // a child of ours that was not reaped: the number is its own
         }
     }
@@ -485,7 +485,7 @@ static void kill_children(void)
 static void end_orphans(bool child_is_left)
 {
     const struct timespec tick = {.tv_nsec = 5000000};
-    for (uint64_t end = now_ms() + REAP_MS; !child_is_left && now_ms() < end;
+    for (uint64_t end = runner_now_ms() + REAP_MS; !child_is_left && runner_now_ms() < end;
          (void)nanosleep(&tick, NULL)) {
         pid_t pid;
         while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
@@ -510,15 +510,15 @@ static const char *left_text(struct arena *a, const struct probe_answer *r)
 }
 
 /* What the end of the process says where the helper itself said nothing. */
-static void judge(struct arena *a, const struct watch *w, const struct listener *l,
-                  const struct probe_child *c, struct probe_answer *ret)
+static void answer_judge(struct arena *a, const struct watch *w, const struct listener *l,
+                         const struct probe_child *c, struct probe_answer *ret)
 {
     struct str call = {l->call, l->n_call};
     ret->last_call = l->n_call ? word(a, &call) : NULL;
     if (w->phase == WATCH_LEFT) {
         pid_t parent;
         ret->left = w->pid;
-        ret->left_state = state_of(w->pid, &parent);
+        ret->left_state = process_state(w->pid, &parent);
     }
     if (l->ended) {
         return; // what was said before its end counts, whatever became of it then
@@ -572,11 +572,11 @@ static bool pipes_open(struct pipes *p)
     return false;
 }
 
-static void wait_for(struct arena *a, const struct probe_child *c, struct pipes *p, pid_t pid,
-                     struct probe_answer *ret)
+static void child_wait_for(struct arena *a, const struct probe_child *c, struct pipes *p, pid_t pid,
+                           struct probe_answer *ret)
 {
     struct listener l = {.a = a, .answer = ret, .output = arena_alloc(a, OUTPUT_MAX)};
-    uint64_t start = now_ms();
+    uint64_t start = runner_now_ms();
     struct watch w = {.pid = pid,
                       .pidfd = (int)syscall(SYS_pidfd_open, pid, 0),
                       .deadline = start + c->deadline_ms};
@@ -584,9 +584,9 @@ static void wait_for(struct arena *a, const struct probe_child *c, struct pipes 
     if (w.pidfd >= 0) {
         (void)close(w.pidfd);
     }
-    ret->ms = (unsigned)(now_ms() - start);
+    ret->ms = (unsigned)(runner_now_ms() - start);
     ret->output = (struct str){l.output, l.n_output};
-    judge(a, &w, &l, c, ret);
+    answer_judge(a, &w, &l, c, ret);
 }
 
 void probe_child_run(struct arena *a, const struct probe_helper *h, const struct probe_child *c,
@@ -608,14 +608,14 @@ void probe_child_run(struct arena *a, const struct probe_helper *h, const struct
     pid_t parent = getpid(), pid = fork();
     int why = errno;
     if (pid == 0) {
-        become(c->program ? -1 : h->fd, argv, envp, &p, parent);
+        child_become(c->program ? -1 : h->fd, argv, envp, &p, parent);
     }
     close_end(&p.report[1]);
     close_end(&p.output[1]);
     close_end(&p.start[1]);
     bool started = pid > 0 && read(p.start[0], &why, sizeof why) == 0; // closed by the exec
     if (pid > 0) {
-        wait_for(a, c, &p, pid, ret);
+        child_wait_for(a, c, &p, pid, ret);
     }
     if (adopts) {
         end_orphans(ret->left != 0);
