@@ -24,7 +24,7 @@ static bool keep_start(const char *name, void *arg)
     return starts_with(name, f->start) && (ends_with(name, ".so") || ends_with(name, ".pyd"));
 }
 
-static bool is_file(struct py_env *env, const char *path, struct py_module *ret)
+static bool module_is_file(struct py_env *env, const char *path, struct py_module *ret)
 {
     struct stat st;
     int rc = root_stat(env->root, path, &st);
@@ -33,19 +33,19 @@ static bool is_file(struct py_env *env, const char *path, struct py_module *ret)
 }
 
 /* Tries stem + each suffix that imports know, in their order. */
-static bool find_file(struct py_env *env, const char *stem, struct py_module *ret)
+static bool module_find_file(struct py_env *env, const char *stem, struct py_module *ret)
 {
     static const char *const sources[] = {".py", ".pyc"};
     for (size_t i = 0; i < env->suffixes_n; i++) {
         char *file = arena_printf(env->arena, "%s%s", stem, env->suffixes[i]);
-        if (is_file(env, file, ret)) {
+        if (module_is_file(env, file, ret)) {
             ret->kind = PY_MODULE_EXTENSION, ret->file = file;
             return true;
         }
     }
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         char *file = arena_printf(env->arena, "%s%s", stem, sources[i]);
-        if (is_file(env, file, ret)) {
+        if (module_is_file(env, file, ret)) {
             ret->kind = PY_MODULE_SOURCE, ret->file = file;
             return true;
         }
@@ -55,16 +55,16 @@ static bool find_file(struct py_env *env, const char *stem, struct py_module *re
 
 /* FileFinder.find_spec() for one folder. True when the search ends here; a namespace portion is
  * added to `portions` and the search goes on. */
-static bool find_in(struct py_env *env, const struct search *where, size_t at, const char *part,
-                    struct py_module *ret, struct search *portions)
+static bool module_find_in(struct py_env *env, const struct search *where, size_t at,
+                           const char *part, struct py_module *ret, struct search *portions)
 {
     char *stem = path_join(env->arena, where->dirs[at], part);
     bool is_dir = py_is_dir(env, stem);
-    if (is_dir && find_file(env, path_join(env->arena, stem, "__init__"), ret)) {
+    if (is_dir && module_find_file(env, path_join(env->arena, stem, "__init__"), ret)) {
         ret->kind = PY_MODULE_PACKAGE;
         return true;
     }
-    if (find_file(env, stem, ret)) {
+    if (module_find_file(env, stem, ret)) {
         return true;
     }
     if (is_dir) {
@@ -103,7 +103,7 @@ static void find_part(struct py_env *env, struct search *where, const char *part
 {
     struct search portions = search_new(env->arena, where->n);
     for (size_t i = 0; i < where->n; i++) {
-        if (find_in(env, where, i, part, ret, &portions)) {
+        if (module_find_in(env, where, i, part, ret, &portions)) {
             ret->entry = where->entries[i];
             portions.n = 0;
             if (ret->kind == PY_MODULE_PACKAGE) {
@@ -125,12 +125,12 @@ static void find_part(struct py_env *env, struct search *where, const char *part
     }
 }
 
-static bool is_part(struct str part)
+static bool module_is_part(struct str part)
 {
     return part.n && str_find_char(part, '/') == part.n;
 }
 
-static void find(struct py_env *env, const char *name, struct py_module *ret)
+static void module_find(struct py_env *env, const char *name, struct py_module *ret)
 {
     struct arena *a = env->arena;
     struct search where = search_new(a, env->paths_n);
@@ -150,7 +150,7 @@ static void find(struct py_env *env, const char *name, struct py_module *ret)
         struct str part = str_cut(&rest, '.');
         const char *parent = parts ? arena_strndup(a, name, (size_t)(part.s - name) - 1) : NULL;
         found = (struct py_module){0};
-        if (is_part(part) && where.n) {
+        if (module_is_part(part) && where.n) {
             find_part(env, &where, str_dup(a, part), &found);
         }
         if (found.kind == PY_MODULE_NONE) {
@@ -178,7 +178,7 @@ void py_module_find(struct py_env *env, const char *name, struct py_module *ret)
         known = arena_alloc(env->arena, sizeof *known);
         *known = (struct py_found_modules){.next = env->found_modules,
                                            .name = arena_strdup(env->arena, name)};
-        find(env, name, &known->module);
+        module_find(env, name, &known->module);
         env->found_modules = known;
     }
     *ret = known->module;

@@ -36,7 +36,7 @@ struct py_owner_index {
 };
 
 /* Whether path_normal() would surely leave the text as it is. */
-static bool is_plain(struct str path)
+static bool path_is_plain(struct str path)
 {
     bool at_start = true; // of a component
     for (size_t i = 0; i < path.n; i++) {
@@ -66,7 +66,7 @@ static char *row_path(struct arena *a, const char *base, struct str path)
 static uint64_t row_hash(struct arena *scratch, const char *base, uint64_t base_hash,
                          struct str path)
 {
-    if (is_plain(path)) {
+    if (path_is_plain(path)) {
         return hash_more(base_hash, path.s, path.n);
     }
     char *normal = row_path(scratch, base, path);
@@ -214,7 +214,7 @@ static void index_sort(struct py_env *env, struct py_owner_index *index)
 }
 
 /* Built when the first question of its kind comes. */
-static struct py_owner_index *index_of(struct py_env *env, enum owned_kind kind)
+static struct py_owner_index *owner_index(struct py_env *env, enum owned_kind kind)
 {
     if (env->owners[kind]) {
         return env->owners[kind];
@@ -261,7 +261,7 @@ static size_t lower_bound(const struct py_owner_index *index, uint64_t hash)
 static const struct owned *lookup(struct py_env *env, const char *normal)
 {
     const struct py_owner_index *index =
-        index_of(env, is_library_name(normal) ? OWNED_LIBRARIES : OWNED_ALL);
+        owner_index(env, is_library_name(normal) ? OWNED_LIBRARIES : OWNED_ALL);
     uint64_t hash = str_hash(normal, strlen(normal));
     for (size_t i = lower_bound(index, hash); i < index->files.n; i++) {
         const struct owned *o = index->sorted[i].file;
@@ -313,7 +313,7 @@ struct py_owned_file py_owner(struct py_env *env, const char *path)
 
 size_t py_recorded_libraries(struct py_env *env, const char *name, const char ***ret)
 {
-    const struct py_owner_index *index = index_of(env, OWNED_LIBRARIES);
+    const struct py_owner_index *index = owner_index(env, OWNED_LIBRARIES);
     VEC(const char *) found = {0};
     struct str wanted = str_of(name);
     for (size_t i = 0; i < index->files.n; i++) {
@@ -329,7 +329,7 @@ size_t py_recorded_libraries(struct py_env *env, const char *name, const char **
     return found.n;
 }
 
-static bool is_library(struct str path)
+static bool path_is_library_file(struct str path)
 {
     return str_ends(path, LIBRARY_MARK) || str_find(path, LIBRARY_MARK ".") < path.n;
 }
@@ -343,7 +343,7 @@ bool py_dist_libraries(struct py_env *env, const struct py_dist *dist, struct py
         return false;
     }
     while (ret->rows.n < PY_OWNED_FILES_MAX && py_record_next(env->arena, &rest, &row)) {
-        if (is_library(row.path)) {
+        if (path_is_library_file(row.path)) {
             VEC_PUSH(env->arena, &ret->rows, row);
         }
     }

@@ -25,13 +25,13 @@ static bool is_version(const char *name, void *arg)
     return starts_with(name, "python3");
 }
 
-static bool is_file(struct search *s, const char *path)
+static bool search_is_file(struct search *s, const char *path)
 {
     struct stat st;
     return root_stat(s->root, path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static bool is_known(const struct search *s, const char *site)
+static bool site_is_known(const struct search *s, const char *site)
 {
     for (size_t i = 0; i < s->out->n; i++) {
         if (strcmp(s->out->items[i].site, site) == 0) {
@@ -42,14 +42,14 @@ static bool is_known(const struct search *s, const char *site)
 }
 
 /* Adds a folder that holds distributions, each under its path without links; false: it has none. */
-static bool add_site(struct search *s, const char *prefix, const char *site)
+static bool search_add_site(struct search *s, const char *prefix, const char *site)
 {
     struct root_dir list;
     char *real = NULL;
     if (s->out->n >= PY_PLACES_MAX || root_realpath(s->root, s->a, site, &real) < 0) {
         return false;
     }
-    if (is_known(s, real)) {
+    if (site_is_known(s, real)) {
         return true;
     }
     if (root_list(s->root, s->a, real, DISTS_MAX, &(struct root_filter){.keep = is_dist}, &list) <
@@ -62,8 +62,8 @@ static bool add_site(struct search *s, const char *prefix, const char *site)
         size_t n = strcspn(list.names[i], "-");
         VEC_PUSH(s->a, &place.names, arena_strndup(s->a, list.names[i], n));
     }
-    place.has_python = is_file(s, path_join(s->a, prefix, "bin/python3")) ||
-                       is_file(s, path_join(s->a, prefix, "bin/python"));
+    place.has_python = search_is_file(s, path_join(s->a, prefix, "bin/python3")) ||
+                       search_is_file(s, path_join(s->a, prefix, "bin/python"));
     VEC_PUSH(s->a, s->out, place);
     return true;
 }
@@ -71,7 +71,7 @@ static bool add_site(struct search *s, const char *prefix, const char *site)
 enum prefix_kind { PREFIX_NONE, PREFIX_ENVIRONMENT, PREFIX_TARGET };
 
 /* The site folders of a prefix. */
-static enum prefix_kind add_prefix(struct search *s, const char *prefix)
+static enum prefix_kind search_add_prefix(struct search *s, const char *prefix)
 {
     static const char *const libs[] = {"lib", "lib64"};
     static const char *const sites[] = {"site-packages", "dist-packages"};
@@ -85,11 +85,13 @@ static enum prefix_kind add_prefix(struct search *s, const char *prefix)
         }
         for (size_t k = 0; k < list.n * 2; k++) {
             const char *dir = path_join(s->a, lib, list.names[k / 2]);
-            add_site(s, prefix, path_join(s->a, dir, sites[k % 2]));
+            search_add_site(s, prefix, path_join(s->a, dir, sites[k % 2]));
             any = true;
         }
     }
-    return any ? PREFIX_ENVIRONMENT : add_site(s, prefix, prefix) ? PREFIX_TARGET : PREFIX_NONE;
+    return any                                  ? PREFIX_ENVIRONMENT
+           : search_add_site(s, prefix, prefix) ? PREFIX_TARGET
+                                                : PREFIX_NONE;
 }
 
 static void add_children(struct search *s, const char *dir)
@@ -99,12 +101,12 @@ static void add_children(struct search *s, const char *dir)
         return;
     }
     for (size_t i = 0; i < list.n; i++) {
-        add_prefix(s, path_join(s->a, dir, list.names[i]));
+        search_add_prefix(s, path_join(s->a, dir, list.names[i]));
     }
 }
 
 /* A folder of an application or a user: itself, and what is usual below it. */
-static void add_folder(struct search *s, const char *dir)
+static void search_add_folder(struct search *s, const char *dir)
 {
     static const char *const names[] = {".venv",      "venv",      "env",        ".env",
                                         "miniconda3", "anaconda3", "miniforge3", "mambaforge"};
@@ -119,9 +121,9 @@ static void add_folder(struct search *s, const char *dir)
                                           ".local/share/virtualenvs",
                                           ".virtualenvs",
                                           ".pixi/envs"};
-    add_prefix(s, dir);
+    search_add_prefix(s, dir);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        add_prefix(s, path_join(s->a, dir, names[i]));
+        search_add_prefix(s, path_join(s->a, dir, names[i]));
     }
     for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
         add_children(s, path_join(s->a, dir, parents[i]));
@@ -153,7 +155,7 @@ static bool is_of_system(const char *path)
 }
 
 /* Folders that hold only parts of something, here or in an environment. */
-static bool is_part(const char *name, bool of_environment)
+static bool child_is_part(const char *name, bool of_environment)
 {
     static const char *const parts[] = {".git", "__pycache__", "node_modules"};
     static const char *const of_one[] = {"bin",   "conda-meta", "include", "lib",
@@ -171,7 +173,7 @@ static bool is_part(const char *name, bool of_environment)
     return false;
 }
 
-static bool is_folder(struct search *s, const char *path)
+static bool search_is_folder(struct search *s, const char *path)
 {
     struct stat st;
     return root_lstat(s->root, path, &st) == 0 && S_ISDIR(st.st_mode);
@@ -186,7 +188,7 @@ static bool walk_tree(struct search *s)
     VEC_PUSH(s->a, &queue, "/");
     for (size_t i = 0; i < queue.n; i++) {
         const char *at = queue.items[i];
-        enum prefix_kind kind = add_prefix(s, at);
+        enum prefix_kind kind = search_add_prefix(s, at);
         struct root_dir list;
         if (kind == PREFIX_TARGET ||
             root_list(s->root, s->a, at, WALK_ENTRIES_MAX, NULL, &list) < 0) {
@@ -195,14 +197,14 @@ static bool walk_tree(struct search *s)
         whole = whole && !list.truncated;
         for (size_t k = 0; k < list.n; k++) {
             const char *path = path_join(s->a, at, list.names[k]);
-            if (is_of_system(path) || is_part(list.names[k], kind == PREFIX_ENVIRONMENT)) {
+            if (is_of_system(path) || child_is_part(list.names[k], kind == PREFIX_ENVIRONMENT)) {
                 continue;
             }
             if (n_entries >= WALK_ENTRIES_MAX || queue.n >= WALK_FOLDERS_MAX) {
                 return false;
             }
             n_entries++;
-            if (is_folder(s, path)) {
+            if (search_is_folder(s, path)) {
                 VEC_PUSH(s->a, &queue, path);
             }
         }
@@ -218,12 +220,12 @@ bool py_places_find(struct root *r, struct arena *a, const char *cwd, py_places 
     struct search s = {r, a, ret};
     *ret = (py_places){0};
     if (cwd && strcmp(cwd, "/") != 0) {
-        add_folder(&s, cwd);
+        search_add_folder(&s, cwd);
     }
     for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
         struct root_dir list;
         if (strcmp(bases[i], "/") != 0) {
-            add_folder(&s, bases[i]);
+            search_add_folder(&s, bases[i]);
         }
         if (root_list(r, a, bases[i], CHILDREN_MAX, NULL, &list) < 0) {
             continue;
@@ -231,7 +233,7 @@ bool py_places_find(struct root *r, struct arena *a, const char *cwd, py_places 
         for (size_t k = 0; k < list.n; k++) {
             const char *dir = path_join(a, bases[i], list.names[k]);
             if (!is_kernel_folder(dir)) {
-                add_folder(&s, dir);
+                search_add_folder(&s, dir);
             }
         }
     }

@@ -40,7 +40,7 @@ struct reader {
     struct gm_err *err;
 };
 
-static bool is_blank(char c)
+static bool requirement_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -50,7 +50,7 @@ static bool is_alnum(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_name_char(char c)
+static bool requirement_is_name_char(char c)
 {
     return is_alnum(c) || c == '-' || c == '_' || c == '.';
 }
@@ -58,26 +58,26 @@ static bool is_name_char(char c)
 bool py_name_valid(struct str name)
 {
     for (size_t i = 0; i < name.n; i++) {
-        if (!is_name_char(name.s[i])) {
+        if (!requirement_is_name_char(name.s[i])) {
             return false;
         }
     }
     return name.n && is_alnum(name.s[0]) && is_alnum(name.s[name.n - 1]);
 }
 
-static void skip(struct reader *r, size_t n)
+static void reader_skip(struct reader *r, size_t n)
 {
     r->rest.s += n, r->rest.n -= n;
 }
 
-static void skip_blanks(struct reader *r)
+static void reader_skip_blanks(struct reader *r)
 {
-    while (r->rest.n && is_blank(r->rest.s[0])) {
-        skip(r, 1);
+    while (r->rest.n && requirement_is_blank(r->rest.s[0])) {
+        reader_skip(r, 1);
     }
 }
 
-static int bad(struct reader *r, const char *what)
+static int reader_bad(struct reader *r, const char *what)
 {
     struct str shown = r->rest;
     shown.n = shown.n > 60 ? 60 : shown.n;
@@ -85,37 +85,37 @@ static int bad(struct reader *r, const char *what)
                       str_printable(r->arena, str_dup(r->arena, shown)));
 }
 
-static bool take(struct reader *r, const char *text)
+static bool reader_take(struct reader *r, const char *text)
 {
-    skip_blanks(r);
+    reader_skip_blanks(r);
     if (!str_starts(r->rest, text)) {
         return false;
     }
-    skip(r, strlen(text));
+    reader_skip(r, strlen(text));
     return true;
 }
 
 /* Takes a word that is not followed by a letter, digit or '_'. */
-static bool take_word(struct reader *r, const char *word)
+static bool reader_take_word(struct reader *r, const char *word)
 {
     size_t n = strlen(word);
-    skip_blanks(r);
+    reader_skip_blanks(r);
     if (!str_starts(r->rest, word)) {
         return false;
     }
     if (r->rest.n > n && (is_alnum(r->rest.s[n]) || r->rest.s[n] == '_')) {
         return false;
     }
-    skip(r, n);
+    reader_skip(r, n);
     return true;
 }
 
 /* A name begins and ends with a letter or digit; what follows that is left. */
-static bool take_name(struct reader *r, struct str *ret)
+static bool reader_take_name(struct reader *r, struct str *ret)
 {
     size_t n = 0, end = 0;
-    skip_blanks(r);
-    while (n < r->rest.n && is_name_char(r->rest.s[n])) {
+    reader_skip_blanks(r);
+    while (n < r->rest.n && requirement_is_name_char(r->rest.s[n])) {
         n++;
         end = is_alnum(r->rest.s[n - 1]) ? n : end;
     }
@@ -123,26 +123,26 @@ static bool take_name(struct reader *r, struct str *ret)
         return false;
     }
     *ret = (struct str){r->rest.s, end};
-    skip(r, end);
+    reader_skip(r, end);
     return true;
 }
 
 static int take_value(struct reader *r, struct value *ret)
 {
-    skip_blanks(r);
+    reader_skip_blanks(r);
     if (r->rest.n && (r->rest.s[0] == '"' || r->rest.s[0] == '\'')) {
         char quote = r->rest.s[0];
-        skip(r, 1);
+        reader_skip(r, 1);
         size_t n = str_find_char(r->rest, quote);
         if (n == r->rest.n) {
-            return bad(r, "a closing quote");
+            return reader_bad(r, "a closing quote");
         }
         *ret = (struct value){false, {r->rest.s, n}};
-        skip(r, n + 1);
+        reader_skip(r, n + 1);
         return 0;
     }
-    if (!take_name(r, &ret->text)) {
-        return bad(r, "a marker variable or quoted text");
+    if (!reader_take_name(r, &ret->text)) {
+        return reader_bad(r, "a marker variable or quoted text");
     }
     ret->variable = true;
     return 0;
@@ -160,20 +160,20 @@ static const struct {
 static int take_compare_op(struct reader *r, enum compare_op *ret)
 {
     for (size_t i = 0; i < sizeof compare_ops / sizeof *compare_ops; i++) {
-        if (take(r, compare_ops[i].text)) {
+        if (reader_take(r, compare_ops[i].text)) {
             *ret = compare_ops[i].op;
             return 0;
         }
     }
-    if (take_word(r, "in")) {
+    if (reader_take_word(r, "in")) {
         *ret = CMP_IN;
         return 0;
     }
-    if (take_word(r, "not") && take_word(r, "in")) {
+    if (reader_take_word(r, "not") && reader_take_word(r, "in")) {
         *ret = CMP_NOT_IN;
         return 0;
     }
-    return bad(r, "a comparison");
+    return reader_bad(r, "a comparison");
 }
 
 static int node_new(struct reader *r, struct py_marker init, struct py_marker **ret)
@@ -190,13 +190,13 @@ static int parse_or(struct reader *r, unsigned depth, struct py_marker **ret);
 
 static int parse_atom(struct reader *r, unsigned depth, struct py_marker **ret)
 {
-    if (take(r, "(")) {
+    if (reader_take(r, "(")) {
         if (depth == PY_MARKER_DEPTH_MAX) {
             return gm_err_set(r->err, GM_ERR_LIMIT, "marker nested deeper than %d",
                               PY_MARKER_DEPTH_MAX);
         }
         int rc = parse_or(r, depth + 1, ret);
-        return rc < 0 ? rc : take(r, ")") ? 0 : bad(r, "a closing parenthesis");
+        return rc < 0 ? rc : reader_take(r, ")") ? 0 : reader_bad(r, "a closing parenthesis");
     }
     struct py_marker m = {.kind = MARKER_COMPARE};
     int rc = take_value(r, &m.a);
@@ -219,7 +219,7 @@ static int parse_chain(struct reader *r, unsigned depth, enum marker_kind kind,
     struct py_marker *left = NULL;
     bool is_and = kind == MARKER_AND;
     int rc = is_and ? parse_atom(r, depth, &left) : parse_chain(r, depth, MARKER_AND, &left);
-    while (rc == 0 && take_word(r, is_and ? "and" : "or")) {
+    while (rc == 0 && reader_take_word(r, is_and ? "and" : "or")) {
         struct py_marker *right = NULL;
         rc = is_and ? parse_atom(r, depth, &right) : parse_chain(r, depth, MARKER_AND, &right);
         if (rc == 0) {
@@ -241,9 +241,9 @@ static int parse_marker(struct reader *r, const struct py_marker **ret)
 {
     struct py_marker *m = NULL;
     int rc = parse_or(r, 0, &m);
-    skip_blanks(r);
+    reader_skip_blanks(r);
     if (rc == 0 && r->rest.n) {
-        rc = bad(r, "the end of the marker");
+        rc = reader_bad(r, "the end of the marker");
     }
     if (rc == 0) {
         *ret = m;
@@ -273,21 +273,21 @@ static int parse_extras(struct reader *r, struct py_requirement *req)
 {
     VEC(struct str) extras = {0};
     struct str name;
-    if (!take(r, "[")) {
+    if (!reader_take(r, "[")) {
         return 0;
     }
-    if (!take(r, "]")) {
+    if (!reader_take(r, "]")) {
         do {
-            if (!take_name(r, &name)) {
-                return bad(r, "the name of an extra");
+            if (!reader_take_name(r, &name)) {
+                return reader_bad(r, "the name of an extra");
             }
             if (extras.n == PY_EXTRAS_MAX) {
                 return gm_err_set(r->err, GM_ERR_LIMIT, "more than %d extras", PY_EXTRAS_MAX);
             }
             VEC_PUSH(r->arena, &extras, name);
-        } while (take(r, ","));
-        if (!take(r, "]")) {
-            return bad(r, "\"]\"");
+        } while (reader_take(r, ","));
+        if (!reader_take(r, "]")) {
+            return reader_bad(r, "\"]\"");
         }
     }
     req->extras = extras.items, req->extras_n = extras.n;
@@ -297,29 +297,29 @@ static int parse_extras(struct reader *r, struct py_requirement *req)
 /* The URL runs to the first blank; a marker behind it needs that blank before its ';'. */
 static int parse_url(struct reader *r, struct py_requirement *req)
 {
-    skip_blanks(r);
+    reader_skip_blanks(r);
     size_t n = 0;
-    while (n < r->rest.n && !is_blank(r->rest.s[n])) {
+    while (n < r->rest.n && !requirement_is_blank(r->rest.s[n])) {
         n++;
     }
     if (n == 0) {
-        return bad(r, "a URL");
+        return reader_bad(r, "a URL");
     }
     req->url = (struct str){r->rest.s, n};
-    skip(r, n);
+    reader_skip(r, n);
     return 0;
 }
 
 /* The specifier list runs to the ';' of the marker, in parentheses or not. */
 static int parse_specifiers(struct reader *r, struct py_requirement *req)
 {
-    bool parentheses = take(r, "(");
+    bool parentheses = reader_take(r, "(");
     size_t n = str_find_char(r->rest, parentheses ? ')' : ';');
     struct str list = {r->rest.s, n};
     if (parentheses && n == r->rest.n) {
-        return bad(r, "\")\"");
+        return reader_bad(r, "\")\"");
     }
-    skip(r, parentheses ? n + 1 : n);
+    reader_skip(r, parentheses ? n + 1 : n);
     return py_specifiers_parse(r->arena, list, &req->specifiers, r->err);
 }
 
@@ -329,22 +329,22 @@ int py_requirement_parse(struct arena *a, struct str text, struct py_requirement
     struct reader r;
     struct py_requirement req = {0};
     int rc = reader_init(&r, a, text, err);
-    if (rc == 0 && !take_name(&r, &req.name)) {
-        rc = bad(&r, "a package name");
+    if (rc == 0 && !reader_take_name(&r, &req.name)) {
+        rc = reader_bad(&r, "a package name");
     }
     if (rc == 0) {
         rc = parse_extras(&r, &req);
     }
     if (rc == 0) {
-        rc = take(&r, "@") ? parse_url(&r, &req) : parse_specifiers(&r, &req);
+        rc = reader_take(&r, "@") ? parse_url(&r, &req) : parse_specifiers(&r, &req);
     }
-    if (rc == 0 && take(&r, ";")) {
+    if (rc == 0 && reader_take(&r, ";")) {
         req.marker_text = str_trim(r.rest);
         rc = parse_marker(&r, &req.marker);
     }
-    skip_blanks(&r);
+    reader_skip_blanks(&r);
     if (rc == 0 && r.rest.n) {
-        rc = bad(&r, "the end of the requirement");
+        rc = reader_bad(&r, "the end of the requirement");
     }
     if (rc == 0) {
         *ret = req;
@@ -410,7 +410,7 @@ static struct str value_text(const struct value *v, const struct py_marker_env *
     return str_of(!text && var->kind == VARIABLE_EXTRA ? "" : text);
 }
 
-static bool contains(struct arena *a, struct str needle, struct str hay)
+static bool str_contains(struct arena *a, struct str needle, struct str hay)
 {
     return needle.n == 0 || str_find(hay, str_dup(a, needle)) < hay.n;
 }
@@ -424,8 +424,8 @@ static enum py_answer compare_text(struct arena *a, enum compare_op op, struct s
     case CMP_LE:
     case CMP_GE: return str_eq(x, y) ? PY_YES : PY_NO;
     case CMP_NE: return str_eq(x, y) ? PY_NO : PY_YES;
-    case CMP_IN: return contains(a, x, y) ? PY_YES : PY_NO;
-    case CMP_NOT_IN: return contains(a, x, y) ? PY_NO : PY_YES;
+    case CMP_IN: return str_contains(a, x, y) ? PY_YES : PY_NO;
+    case CMP_NOT_IN: return str_contains(a, x, y) ? PY_NO : PY_YES;
     case CMP_LT:
     case CMP_GT: return PY_NO;
     case CMP_COMPATIBLE:
@@ -479,25 +479,25 @@ static enum py_answer compare_eval(struct arena *a, const struct py_marker *m,
     return compare_text(a, m->op, x, y);
 }
 
-static enum py_answer eval(struct arena *a, const struct py_marker *m,
-                           const struct py_marker_env *env)
+static enum py_answer marker_eval(struct arena *a, const struct py_marker *m,
+                                  const struct py_marker_env *env)
 {
     if (m->kind == MARKER_COMPARE) {
         return compare_eval(a, m, env);
     }
     enum py_answer decides = m->kind == MARKER_AND ? PY_NO : PY_YES;
-    enum py_answer x = eval(a, m->left, env);
+    enum py_answer x = marker_eval(a, m->left, env);
     if (x == decides) {
         return x;
     }
-    enum py_answer y = eval(a, m->right, env);
+    enum py_answer y = marker_eval(a, m->right, env);
     return y == decides || x == PY_YES || x == PY_NO ? y : x;
 }
 
 enum py_answer py_marker_eval(struct arena *a, const struct py_marker *m,
                               const struct py_marker_env *env)
 {
-    return m ? eval(a, m, env) : PY_YES;
+    return m ? marker_eval(a, m, env) : PY_YES;
 }
 
 /* The next character of a normalised name, or 0 at the end. */

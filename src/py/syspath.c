@@ -19,7 +19,7 @@ struct builder {
     bool debian;      // site.py has Debian's dist-packages
 };
 
-static bool is_listed(const struct builder *b, const char *dir)
+static bool builder_lists(const struct builder *b, const char *dir)
 {
     for (size_t i = 0; i < b->paths.n; i++) {
         if (strcmp(b->paths.items[i].dir, dir) == 0) {
@@ -30,10 +30,11 @@ static bool is_listed(const struct builder *b, const char *dir)
 }
 
 /* Appends unless it is there already; false when sys.path is full. */
-static bool add(struct builder *b, const char *dir, enum py_path_origin origin, const char *from)
+static bool builder_add(struct builder *b, const char *dir, enum py_path_origin origin,
+                        const char *from)
 {
     struct py_env *env = b->env;
-    if (is_listed(b, dir)) {
+    if (builder_lists(b, dir)) {
         return true;
     }
     if (b->paths.n == PY_PATHS_MAX) {
@@ -62,7 +63,7 @@ static void add_pythonpath(struct builder *b)
                     part);
             continue;
         }
-        if (!add(b, py_absolute(a, part, b->hints), PY_PATH_PYTHONPATH, NULL)) {
+        if (!builder_add(b, py_absolute(a, part, b->hints), PY_PATH_PYTHONPATH, NULL)) {
             return;
         }
     }
@@ -74,13 +75,13 @@ static void add_stdlib(struct builder *b)
     if (!env->stdlib) {
         return;
     }
-    (void)add(b,
-              arena_printf(env->arena, "%s/%s/python%d%d%s.zip", env->base_prefix,
-                           env->platlib_name, env->major, env->minor,
-                           env->free_threaded ? "t" : ""),
-              PY_PATH_ZIP, NULL);
-    (void)add(b, env->stdlib, PY_PATH_STDLIB, NULL);
-    (void)add(b, env->lib_dynload, PY_PATH_DYNLOAD, NULL);
+    (void)builder_add(b,
+                      arena_printf(env->arena, "%s/%s/python%d%d%s.zip", env->base_prefix,
+                                   env->platlib_name, env->major, env->minor,
+                                   env->free_threaded ? "t" : ""),
+                      PY_PATH_ZIP, NULL);
+    (void)builder_add(b, env->stdlib, PY_PATH_STDLIB, NULL);
+    (void)builder_add(b, env->lib_dynload, PY_PATH_DYNLOAD, NULL);
 }
 
 /* One line of a .pth file: a path, relative to the site folder, that counts if it exists. */
@@ -98,7 +99,7 @@ static bool add_pth_line(struct builder *b, const char *site, const char *file, 
         py_note(b->env, "%s names %s, which does not exist", file, dir);
         return true;
     }
-    return add(b, dir, PY_PATH_PTH, file);
+    return builder_add(b, dir, PY_PATH_PTH, file);
 }
 
 /* site.py addpackage(). Lines that begin with "import" are code: noted, not run. */
@@ -150,7 +151,7 @@ static bool keep_pth(const char *name, void *arg)
 }
 
 /* site.py addsitedir(): the folder if it exists, then what its .pth files name. */
-static void add_site(struct builder *b, const char *dir, enum py_path_origin origin)
+static void builder_add_site(struct builder *b, const char *dir, enum py_path_origin origin)
 {
     struct py_env *env = b->env;
     struct root_dir names;
@@ -159,7 +160,7 @@ static void add_site(struct builder *b, const char *dir, enum py_path_origin ori
     if (rc == -EACCES && origin == PY_PATH_SITE) {
         py_note_denied(env, dir);
     }
-    if (rc < 0 || !S_ISDIR(st.st_mode) || !add(b, dir, origin, NULL)) {
+    if (rc < 0 || !S_ISDIR(st.st_mode) || !builder_add(b, dir, origin, NULL)) {
         return;
     }
     rc = root_list(env->root, env->arena, dir, PTH_FILES_MAX,
@@ -197,12 +198,12 @@ static void add_user_site(struct builder *b)
     }
     env->user_site_enabled = PY_YES;
     char *dir = py_absolute(env->arena, base, b->hints);
-    add_site(b, arena_printf(env->arena, "%s/lib/%s/site-packages", dir, env->lib_name),
-             PY_PATH_USER);
+    builder_add_site(b, arena_printf(env->arena, "%s/lib/%s/site-packages", dir, env->lib_name),
+                     PY_PATH_USER);
 }
 
 /* site.py getsitepackages() for one prefix, as CPython, Debian and Fedora have it. */
-static void add_prefix(struct builder *b, const char *prefix)
+static void builder_add_prefix(struct builder *b, const char *prefix)
 {
     struct py_env *env = b->env;
     struct arena *a = env->arena;
@@ -213,24 +214,26 @@ static void add_prefix(struct builder *b, const char *prefix)
             !venv && strcmp(prefix, "/usr") == 0 && strcmp(env->platlib_name, "lib64") == 0;
         for (int local = fedora; local >= 0; local--) {
             const char *head = local ? "/usr/local" : root;
-            add_site(
+            builder_add_site(
                 b,
                 arena_printf(a, "%s/%s/%s/site-packages", head, env->platlib_name, env->lib_name),
                 PY_PATH_SITE);
             if (strcmp(env->platlib_name, "lib") != 0) {
-                add_site(b, arena_printf(a, "%s/lib/%s/site-packages", head, env->lib_name),
-                         PY_PATH_SITE);
+                builder_add_site(b, arena_printf(a, "%s/lib/%s/site-packages", head, env->lib_name),
+                                 PY_PATH_SITE);
             }
         }
         return;
     }
     if (venv) {
-        add_site(b, arena_printf(a, "%s/lib/%s/site-packages", root, env->lib_name), PY_PATH_SITE);
+        builder_add_site(b, arena_printf(a, "%s/lib/%s/site-packages", root, env->lib_name),
+                         PY_PATH_SITE);
     }
-    add_site(b, arena_printf(a, "%s/local/lib/%s/dist-packages", root, env->lib_name),
-             PY_PATH_SITE);
-    add_site(b, arena_printf(a, "%s/lib/python3/dist-packages", root), PY_PATH_SITE);
-    add_site(b, arena_printf(a, "%s/lib/%s/dist-packages", root, env->lib_name), PY_PATH_SITE);
+    builder_add_site(b, arena_printf(a, "%s/local/lib/%s/dist-packages", root, env->lib_name),
+                     PY_PATH_SITE);
+    builder_add_site(b, arena_printf(a, "%s/lib/python3/dist-packages", root), PY_PATH_SITE);
+    builder_add_site(b, arena_printf(a, "%s/lib/%s/dist-packages", root, env->lib_name),
+                     PY_PATH_SITE);
 }
 
 /* Debian and its derivatives change site.py; the file itself tells. */
@@ -250,13 +253,13 @@ void py_syspath(struct py_env *env, const struct py_env_hints *hints)
     add_stdlib(&b);
     if (env->lib_name) {
         if (env->config) { // site.py venv(): the environment's own folders come first
-            add_prefix(&b, env->prefix);
+            builder_add_prefix(&b, env->prefix);
         }
         add_user_site(&b);
         if (!env->config) {
-            add_prefix(&b, env->prefix);
+            builder_add_prefix(&b, env->prefix);
         } else if (env->system_site && env->base_prefix) {
-            add_prefix(&b, env->base_prefix);
+            builder_add_prefix(&b, env->base_prefix);
         }
     }
     env->paths = b.paths.items, env->paths_n = b.paths.n;

@@ -4,14 +4,14 @@
 
 #include "base/str.h"
 
-static char lower(char c)
+static char version_lower(char c)
 {
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-static bool is_word(char c)
+static bool version_is_word(char c)
 {
-    return str_is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z');
+    return str_is_digit(c) || (version_lower(c) >= 'a' && version_lower(c) <= 'z');
 }
 
 static bool is_separator(char c)
@@ -19,7 +19,7 @@ static bool is_separator(char c)
     return c == '.' || c == '-' || c == '_';
 }
 
-static void skip(struct str *s, size_t n)
+static void version_skip(struct str *s, size_t n)
 {
     s->s += n, s->n -= n;
 }
@@ -31,7 +31,7 @@ static bool starts_nocase(struct str s, const char *word)
 }
 
 /* Takes the digits at the head; false if there are none or they do not fit. */
-static bool take_number(struct str *s, uint64_t *ret)
+static bool version_take_number(struct str *s, uint64_t *ret)
 {
     size_t n = 0;
     while (n < s->n && str_is_digit(s->s[n])) {
@@ -40,7 +40,7 @@ static bool take_number(struct str *s, uint64_t *ret)
     if (!str_u64((struct str){s->s, n}, ret)) {
         return false;
     }
-    skip(s, n);
+    version_skip(s, n);
     return true;
 }
 
@@ -69,18 +69,18 @@ static const struct label *take_label(struct str *s, enum label_kind kind, uint6
 {
     struct str rest = *s;
     if (rest.n && is_separator(rest.s[0])) {
-        skip(&rest, 1);
+        version_skip(&rest, 1);
     }
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
         if (labels[i].kind != kind || !starts_nocase(rest, labels[i].word)) {
             continue;
         }
-        skip(&rest, strlen(labels[i].word));
+        version_skip(&rest, strlen(labels[i].word));
         if (rest.n && is_separator(rest.s[0])) {
-            skip(&rest, 1);
+            version_skip(&rest, 1);
         }
         *ret_number = 0;
-        if (rest.n && str_is_digit(rest.s[0]) && !take_number(&rest, ret_number)) {
+        if (rest.n && str_is_digit(rest.s[0]) && !version_take_number(&rest, ret_number)) {
             *ret_bad = true;
         }
         *s = rest;
@@ -92,14 +92,14 @@ static const struct label *take_label(struct str *s, enum label_kind kind, uint6
 static bool take_release(struct str *s, struct py_version *v)
 {
     for (;;) {
-        if (v->release_n == PY_RELEASE_MAX || !take_number(s, &v->release[v->release_n])) {
+        if (v->release_n == PY_RELEASE_MAX || !version_take_number(s, &v->release[v->release_n])) {
             return false;
         }
         v->release_n++;
         if (s->n < 2 || s->s[0] != '.' || !str_is_digit(s->s[1])) {
             return true;
         }
-        skip(s, 1);
+        version_skip(s, 1);
     }
 }
 
@@ -108,9 +108,9 @@ static bool take_post(struct str *s, struct py_version *v)
 {
     bool bad = false;
     if (s->n >= 2 && s->s[0] == '-' && str_is_digit(s->s[1])) {
-        skip(s, 1);
+        version_skip(s, 1);
         v->has_post = true;
-        return take_number(s, &v->post_number);
+        return version_take_number(s, &v->post_number);
     }
     v->has_post = take_label(s, LABEL_POST, &v->post_number, &bad) != NULL;
     return !bad;
@@ -125,10 +125,10 @@ static bool take_local(struct str *s, struct py_version *v)
     if (s->s[0] != '+' || s->n < 2) {
         return false;
     }
-    skip(s, 1);
+    version_skip(s, 1);
     for (size_t i = 0; i < s->n; i++) {
-        bool between = i && i + 1 < s->n && is_separator(s->s[i]) && is_word(s->s[i - 1]);
-        if (!is_word(s->s[i]) && !between) {
+        bool between = i && i + 1 < s->n && is_separator(s->s[i]) && version_is_word(s->s[i - 1]);
+        if (!version_is_word(s->s[i]) && !between) {
             return false;
         }
     }
@@ -141,12 +141,13 @@ bool py_version_parse(struct str text, struct py_version *ret)
     struct py_version v = {0};
     struct str s = str_trim(text);
     bool bad = false;
-    if (s.n && lower(s.s[0]) == 'v') {
-        skip(&s, 1);
+    if (s.n && version_lower(s.s[0]) == 'v') {
+        version_skip(&s, 1);
     }
     struct str behind_epoch = s;
-    if (take_number(&behind_epoch, &v.epoch) && behind_epoch.n && behind_epoch.s[0] == '!') {
-        skip(&behind_epoch, 1);
+    if (version_take_number(&behind_epoch, &v.epoch) && behind_epoch.n &&
+        behind_epoch.s[0] == '!') {
+        version_skip(&behind_epoch, 1);
         s = behind_epoch;
     } else {
         v.epoch = 0;
@@ -202,7 +203,7 @@ static struct str take_local_part(struct str *s)
         n++;
     }
     struct str part = {s->s, n};
-    skip(s, n < s->n ? n + 1 : n);
+    version_skip(s, n < s->n ? n + 1 : n);
     return part;
 }
 
@@ -218,7 +219,7 @@ static bool all_digits(struct str s)
 static struct str without_zeros(struct str s)
 {
     while (s.n > 1 && s.s[0] == '0') {
-        skip(&s, 1);
+        version_skip(&s, 1);
     }
     return s;
 }
@@ -235,7 +236,7 @@ static int cmp_local_part(struct str a, struct str b)
         return a.n != b.n ? (a.n > b.n ? 1 : -1) : str_cmp(a, b);
     }
     for (size_t i = 0; i < a.n && i < b.n; i++) {
-        int c = lower(a.s[i]) - lower(b.s[i]);
+        int c = version_lower(a.s[i]) - version_lower(b.s[i]);
         if (c) {
             return c;
         }
@@ -294,7 +295,7 @@ static bool take_operator(struct str *s, enum py_specifier_op *ret)
 {
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         if (str_starts(*s, operators[i].text)) {
-            skip(s, strlen(operators[i].text));
+            version_skip(s, strlen(operators[i].text));
             *ret = operators[i].op;
             return true;
         }
