@@ -93,7 +93,7 @@ void report_cdi_text(const struct out *o, struct arena *a, const struct cdi_file
     }
 }
 
-static json_t *problems_json(struct arena *a, const struct cdi_file *f)
+static json_t *cdi_problems_json(struct arena *a, const struct cdi_file *f)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < f->problems.n; i++) {
@@ -105,8 +105,8 @@ static json_t *problems_json(struct arena *a, const struct cdi_file *f)
     return list;
 }
 
-static json_t *engines_json(struct arena *a, const struct cdi_files *files,
-                            const struct cdi_file *f)
+static json_t *cdi_engines_json(struct arena *a, const struct cdi_files *files,
+                                const struct cdi_file *f)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < f->answers.n; i++) {
@@ -121,7 +121,7 @@ static json_t *engines_json(struct arena *a, const struct cdi_files *files,
     return list;
 }
 
-static json_t *texts_json(struct arena *a, const host_texts *texts)
+static json_t *cdi_texts_json(struct arena *a, const host_texts *texts)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < texts->n; i++) {
@@ -141,13 +141,14 @@ json_t *report_cdi_json(struct arena *a, const struct cdi_files *f)
                                  out_json_text(a, one->path), "kind", out_json_text(a, one->kind),
                                  "version", out_json_text(a, one->version), "devices",
                                  (json_int_t)one->n_devices, "ours", one->ours, "problems",
-                                 problems_json(a, one), "engines", engines_json(a, f, one));
+                                 cdi_problems_json(a, one), "engines", cdi_engines_json(a, f, one));
         (void)json_array_append_new(files, file);
     }
     return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:s}", "schema", 1, "engine",
                      out_json_text(a, f->engine), "engine_max", out_json_text(a, f->engine_max),
-                     "folders", texts_json(a, &f->folders), "unread", texts_json(a, &f->unread),
-                     "files", files, "verdict", verdicts[report_cdi_worst(f)]);
+                     "folders", cdi_texts_json(a, &f->folders), "unread",
+                     cdi_texts_json(a, &f->unread), "files", files, "verdict",
+                     verdicts[report_cdi_worst(f)]);
 }
 
 json_t *report_cdi_specs_json(struct arena *a, const struct cdi_specs *specs, json_t *wrote)
@@ -160,7 +161,7 @@ json_t *report_cdi_specs_json(struct arena *a, const struct cdi_specs *specs, js
                                                     "document", s->document));
     }
     return json_pack("{s:i, s:o, s:o, s:o, s:o}", "schema", 1, "specifications", list, "left_out",
-                     texts_json(a, &specs->left_out), "notes", texts_json(a, &specs->notes),
+                     cdi_texts_json(a, &specs->left_out), "notes", cdi_texts_json(a, &specs->notes),
                      "wrote", wrote);
 }
 

@@ -22,7 +22,7 @@ struct page {
     bool brief;
 };
 
-static void line(const struct page *p, const char *label, const char *value)
+static void page_line(const struct page *p, const char *label, const char *value)
 {
     fprintf(p->o->file, "%-12s", label);
     out_wrap(p->o, 12, str_printable(p->m->arena, value));
@@ -96,23 +96,23 @@ static void head_python(struct page *p)
 {
     const struct model *m = p->m;
     const struct py_env *e = m->env;
-    line(p, "Python",
-         arena_printf(m->arena, "%s (%s, %s)",
-                      e->executable ? e->executable : "no interpreter found", version_of(m),
-                      py_env_kind_name(e->kind)));
+    page_line(p, "Python",
+              arena_printf(m->arena, "%s (%s, %s)",
+                           e->executable ? e->executable : "no interpreter found", version_of(m),
+                           py_env_kind_name(e->kind)));
     p->prefix = p->brief ? NULL : shown_prefix(m);
     p->site = p->brief ? NULL : shown_site(m);
     if (p->prefix) {
-        line(p, "<env>", p->prefix);
+        page_line(p, "<env>", p->prefix);
     }
     if (p->site) {
-        line(p, "<site>", shorten_one(m->arena, p->site, p->prefix, "<env>"));
+        page_line(p, "<site>", shorten_one(m->arena, p->site, p->prefix, "<env>"));
     }
     const char *known = known_packages(p);
-    line(p, "packages",
-         *known   ? known
-         : m->pid ? "none that gpumend knows to use a GPU is loaded"
-                  : "none that gpumend knows to use a GPU");
+    page_line(p, "packages",
+              *known   ? known
+              : m->pid ? "none that gpumend knows to use a GPU is loaded"
+                       : "none that gpumend knows to use a GPU");
 }
 
 /* The first process that could be started in the model; NULL: none could. */
@@ -130,12 +130,12 @@ static void head_loader(const struct page *p)
 {
     const struct ldso_process *l = first_process(p->m);
     if (l && l->is_static) {
-        line(p, "loader", "none: statically linked");
+        page_line(p, "loader", "none: statically linked");
     } else if (l && l->loader.path) {
-        line(p, "loader",
-             arena_printf(p->m->arena, "%s (%s %s)", l->loader.path,
-                          l->loader.kind == LDSO_MUSL ? "musl" : "glibc",
-                          l->loader.version ? l->loader.version : "of unknown version"));
+        page_line(p, "loader",
+                  arena_printf(p->m->arena, "%s (%s %s)", l->loader.path,
+                               l->loader.kind == LDSO_MUSL ? "musl" : "glibc",
+                               l->loader.version ? l->loader.version : "of unknown version"));
     }
 }
 
@@ -145,15 +145,15 @@ static void head_devices(const struct page *p)
     struct arena *a = p->m->arena;
     host_texts lines = {0};
     if (!p->m->host) {
-        line(p, "GPU", arena_printf(a, "not looked at: %s", p->m->host_why));
+        page_line(p, "GPU", arena_printf(a, "not looked at: %s", p->m->host_why));
         return;
     }
     report_devices_head(a, p->m->host, &lines);
     for (size_t i = 0; i < lines.n && i < max; i++) {
         bool more = i == max - 1 && lines.n > max;
-        line(p, i ? "" : "GPU",
-             more ? arena_printf(a, "%s; and %zu more", lines.items[i], lines.n - max)
-                  : lines.items[i]);
+        page_line(p, i ? "" : "GPU",
+                  more ? arena_printf(a, "%s; and %zu more", lines.items[i], lines.n - max)
+                       : lines.items[i]);
     }
 }
 
@@ -163,26 +163,26 @@ static void head_text(struct page *p, const struct report_target *t)
         head_python(p);
     } else if (p->m->pid) {
         const struct ldso_process *l = first_process(p->m);
-        line(p, "process",
-             arena_printf(p->m->arena, "%d, %s", p->m->pid,
-                          l ? l->main->path : "of an unknown program"));
+        page_line(p, "process",
+                  arena_printf(p->m->arena, "%d, %s", p->m->pid,
+                               l ? l->main->path : "of an unknown program"));
     } else if (t->path) {
-        line(p, t->kind, t->path);
+        page_line(p, t->kind, t->path);
     } else {
-        line(p, "Python", "none found: no package was looked at");
+        page_line(p, "Python", "none found: no package was looked at");
     }
     if (!p->brief) {
         head_loader(p);
     }
     head_devices(p);
     if (strcmp(t->root, "/") != 0) {
-        line(p, "below", t->root);
+        page_line(p, "below", t->root);
     }
     if (t->snapshot) {
-        line(p, "snapshot",
-             arena_printf(p->m->arena, "%s, made %s by gpumend %s", t->snapshot,
-                          t->made ? t->made : "at an unknown time",
-                          t->made_by ? t->made_by : "of unknown version"));
+        page_line(p, "snapshot",
+                  arena_printf(p->m->arena, "%s, made %s by gpumend %s", t->snapshot,
+                               t->made ? t->made : "at an unknown time",
+                               t->made_by ? t->made_by : "of unknown version"));
     }
 }
 
@@ -195,7 +195,7 @@ static const char *joined(const struct model *m, const char *const *items, size_
     return text;
 }
 
-static void item(const struct page *p, const char *label, const char *value)
+static void page_item(const struct page *p, const char *label, const char *value)
 {
     fprintf(p->o->file, "  %-10s", label);
     out_wrap(p->o, 12, value);
@@ -203,13 +203,13 @@ static void item(const struct page *p, const char *label, const char *value)
 
 static void repair_text(const struct page *p, const struct diag_repair *r, const char *label)
 {
-    item(p, label, shorten(p, r->text));
+    page_item(p, label, shorten(p, r->text));
     if (r->command) {
         out_print(p->o, OUT_BOLD, "              %s\n", str_printable(p->m->arena, r->command));
     }
 }
 
-static void summary_text(const struct page *p, const struct diag_finding *f)
+static void page_summary(const struct page *p, const struct diag_finding *f)
 {
     static const enum out_style styles[] = {
         [DIAG_NOTE] = OUT_DIM, [DIAG_WARNING] = OUT_YELLOW, [DIAG_ERROR] = OUT_RED};
@@ -219,26 +219,26 @@ static void summary_text(const struct page *p, const struct diag_finding *f)
     fprintf(p->o->file, "%*s", (int)(9 - strlen(severity)), "");
     out_wrap(p->o, 9, shorten(p, f->summary));
     if (f->likewise.n) {
-        item(p, "likewise", shorten(p, joined(p->m, f->likewise.items, f->likewise.n)));
+        page_item(p, "likewise", shorten(p, joined(p->m, f->likewise.items, f->likewise.n)));
     }
 }
 
 static void finding_text(const struct page *p, const struct diag_finding *f)
 {
-    summary_text(p, f);
+    page_summary(p, f);
     for (size_t i = 0; i < f->repairs.n; i++) {
         repair_text(p, &f->repairs.items[i], i ? "or" : "to do");
     }
     for (size_t i = 0; i < f->evidence.n; i++) {
-        item(p, i ? "" : "because", shorten(p, f->evidence.items[i]));
+        page_item(p, i ? "" : "because", shorten(p, f->evidence.items[i]));
     }
     if (f->scripts.n && p->m->processes.n > 1) {
-        item(p, "seen in",
-             shorten(p, f->scripts.n > 1 ? arena_printf(p->m->arena, "%s (and %zu more)",
-                                                        f->scripts.items[0], f->scripts.n - 1)
-                                         : f->scripts.items[0]));
+        page_item(p, "seen in",
+                  shorten(p, f->scripts.n > 1 ? arena_printf(p->m->arena, "%s (and %zu more)",
+                                                             f->scripts.items[0], f->scripts.n - 1)
+                                              : f->scripts.items[0]));
     }
-    item(p, "more", arena_printf(p->m->arena, "gpumend explain %s", diag_causes[f->cause].id));
+    page_item(p, "more", arena_printf(p->m->arena, "gpumend explain %s", diag_causes[f->cause].id));
 }
 
 /* ------------------------------------------------------------------ the brief form */
@@ -247,7 +247,7 @@ static void finding_text(const struct page *p, const struct diag_finding *f)
 static void brief_finding_text(const struct page *p, const struct diag_finding *f,
                                const struct report_advice *advice)
 {
-    summary_text(p, f);
+    page_summary(p, f);
     if (f->repairs.n && !plan_way_mends(advice->start.way, f) &&
         !plan_way_mends(advice->good.way, f)) {
         repair_text(p, &f->repairs.items[0], "to do");
@@ -286,7 +286,8 @@ static void advice_text(const struct page *p, const char *label, const struct re
 
 /* ------------------------------------------------------------------ the end */
 
-static void remark(const struct page *p, enum out_style style, const char *label, const char *text)
+static void page_remark(const struct page *p, enum out_style style, const char *label,
+                        const char *text)
 {
     out_print(p->o, style, "%s", label);
     fprintf(p->o->file, "     ");
@@ -303,10 +304,10 @@ static void remarks_text(const struct page *p, const struct diag_report *r)
         fputc('\n', p->o->file);
     }
     for (size_t i = 0; i < fine && i < max; i++) {
-        remark(p, OUT_GREEN, "fine", r->fine.items[i]);
+        page_remark(p, OUT_GREEN, "fine", r->fine.items[i]);
     }
     for (size_t i = 0; i < r->notes.n && i < max; i++) {
-        remark(p, OUT_DIM, "note", r->notes.items[i]);
+        page_remark(p, OUT_DIM, "note", r->notes.items[i]);
     }
     if (p->m->hook.file) {
         out_print(p->o, OUT_DIM, "hook");

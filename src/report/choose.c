@@ -7,8 +7,8 @@
 
 /* ------------------------------------------------------------------ text */
 
-static void paragraph(const struct out *o, struct arena *a, enum out_style style, const char *label,
-                      const char *text)
+static void choose_paragraph(const struct out *o, struct arena *a, enum out_style style,
+                             const char *label, const char *text)
 {
     if (*label) {
         out_print(o, style, "    %s: ", label);
@@ -29,7 +29,7 @@ static void chosen_text(const struct out *o, struct arena *a, const struct choos
 }
 
 /* Whether two devices are told in one line. */
-static bool alike(const struct choose_candidate *x, const struct choose_candidate *y)
+static bool candidates_are_alike(const struct choose_candidate *x, const struct choose_candidate *y)
 {
     return x->gpu && y->gpu && x->why && y->why && strcmp(x->name, y->name) == 0 &&
            strcmp(x->why, y->why) == 0;
@@ -42,15 +42,16 @@ static void other_text(const struct out *o, struct arena *a, const struct choose
     const struct choose_candidate *x = &c->candidates.items[i];
     if (x == c->chosen || !x->gpu || !x->why ||
         strstr(c->reason, arena_printf(a, "%s: %s", x->name, x->why)) ||
-        (i > 0 && alike(x, x - 1))) {
+        (i > 0 && candidates_are_alike(x, x - 1))) {
         return;
     }
     const char *where = x->gpu->bdf ? arena_printf(a, " at %s", x->gpu->bdf) : "";
-    for (size_t k = i + 1; k < c->candidates.n && alike(x, &c->candidates.items[k]); k++) {
+    for (size_t k = i + 1; k < c->candidates.n && candidates_are_alike(x, &c->candidates.items[k]);
+         k++) {
         const char *bdf = c->candidates.items[k].gpu->bdf;
         where = bdf && !strstr(where, bdf) ? arena_printf(a, "%s, %s", where, bdf) : where;
     }
-    paragraph(o, a, OUT_DIM, "not", arena_printf(a, "%s%s: %s", x->name, where, x->why));
+    choose_paragraph(o, a, OUT_DIM, "not", arena_printf(a, "%s%s: %s", x->name, where, x->why));
 }
 
 static void memory_text(const struct out *o, struct arena *a, const struct choose_result *c)
@@ -60,15 +61,17 @@ static void memory_text(const struct out *o, struct arena *a, const struct choos
                            ? c->model ? "the amount needed is unknown, " : ""
                            : arena_printf(a, "%s needed (%s), ", choose_gib(a, x->required.bytes),
                                           choose_memory_name(x->required.how));
-    paragraph(o, a, OUT_DIM, "memory",
-              x->available_bytes ? arena_printf(a, "%s%s available (%s)", need,
-                                                choose_gib(a, x->available_bytes), x->available_why)
-                                 : arena_printf(a, "%sthe amount available is unknown (%s)", need,
-                                                x->available_why));
+    choose_paragraph(
+        o, a, OUT_DIM, "memory",
+        x->available_bytes
+            ? arena_printf(a, "%s%s available (%s)", need, choose_gib(a, x->available_bytes),
+                           x->available_why)
+            : arena_printf(a, "%sthe amount available is unknown (%s)", need, x->available_why));
 }
 
 /* A command stays on its line, whatever its length: it is to be pasted. */
-static void step_text(const struct out *o, struct arena *a, const char *step, const char *command)
+static void choose_step_text(const struct out *o, struct arena *a, const char *step,
+                             const char *command)
 {
     size_t n = step ? strlen(step) : 0, n_command = command ? strlen(command) : 0;
     bool ends = command && n >= n_command && strcmp(step + n - n_command, command) == 0;
@@ -78,7 +81,7 @@ static void step_text(const struct out *o, struct arena *a, const char *step, co
         step = arena_strndup(a, step, n - n_command - 2); // without ": "
     }
     if (step) {
-        paragraph(o, a, OUT_YELLOW, "next", step);
+        choose_paragraph(o, a, OUT_YELLOW, "next", step);
     }
     if (command) {
         out_print(o, OUT_YELLOW, "    run: ");
@@ -93,20 +96,20 @@ void report_choose_text(const struct out *o, struct arena *a, const struct choos
     } else {
         out_print(o, OUT_RED, "nothing\n");
     }
-    paragraph(o, a, OUT_PLAIN, "", c->reason);
-    step_text(o, a, c->step, c->command);
+    choose_paragraph(o, a, OUT_PLAIN, "", c->reason);
+    choose_step_text(o, a, c->step, c->command);
     if (c->smaller) {
-        paragraph(o, a, OUT_YELLOW, "next", c->smaller);
+        choose_paragraph(o, a, OUT_YELLOW, "next", c->smaller);
     }
     for (size_t i = 0; i < c->candidates.n; i++) {
         other_text(o, a, c, i);
     }
     if (c->chosen) {
         memory_text(o, a, c);
-        paragraph(o, a, OUT_DIM, "threads", c->threads_why);
+        choose_paragraph(o, a, OUT_DIM, "threads", c->threads_why);
     }
     for (size_t i = 0; i < c->notes.n; i++) {
-        paragraph(o, a, OUT_DIM, "note", c->notes.items[i]);
+        choose_paragraph(o, a, OUT_DIM, "note", c->notes.items[i]);
     }
 }
 

@@ -10,8 +10,8 @@
 
 /* One line of a remark, which shells, YAML and units pass over: what is foreign in it stays in it.
  */
-static void remark(const struct out *o, struct arena *a, enum out_style style, const char *before,
-                   const char *text)
+static void container_remark(const struct out *o, struct arena *a, enum out_style style,
+                             const char *before, const char *text)
 {
     out_print(o, style, "#%s%s\n", before, str_printable(a, text));
 }
@@ -19,8 +19,8 @@ static void remark(const struct out *o, struct arena *a, enum out_style style, c
 static void print_reasons(const struct out *o, struct arena *a, const report_options *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        remark(o, a, OUT_DIM, " ", report_option_text(a, &list->items[i]));
-        remark(o, a, OUT_DIM, "     ", list->items[i].reason);
+        container_remark(o, a, OUT_DIM, " ", report_option_text(a, &list->items[i]));
+        container_remark(o, a, OUT_DIM, "     ", list->items[i].reason);
     }
     if (list->n) {
         out_print(o, OUT_PLAIN, "\n");
@@ -60,8 +60,8 @@ static void print_form(const struct out *o, struct arena *a, const struct contai
 static void print_steps(const struct out *o, struct arena *a, const container_items *items)
 {
     for (size_t i = 0; i < items->n; i++) {
-        remark(o, a, OUT_DIM, "   ", items->items[i].reason);
-        remark(o, a, OUT_PLAIN, "   ", items->items[i].value);
+        container_remark(o, a, OUT_DIM, "   ", items->items[i].reason);
+        container_remark(o, a, OUT_PLAIN, "   ", items->items[i].value);
     }
 }
 
@@ -69,18 +69,18 @@ static void print_before(const struct out *o, struct arena *a, const struct cont
                          enum container_format format)
 {
     if (s->gpu == CONTAINER_UNKNOWN_GPU && format != CONTAINER_DOCKERFILE) {
-        remark(o, a, OUT_DIM, " ",
-               "Whether this host has a GPU cannot be told: the bus could not be "
-               "read, so no GPU is requested.");
+        container_remark(o, a, OUT_DIM, " ",
+                         "Whether this host has a GPU cannot be told: the bus could not be "
+                         "read, so no GPU is requested.");
     }
     if (s->gpu == CONTAINER_NO_GPU) {
-        remark(o, a, OUT_DIM, " ",
-               s->pick->none
-                   ? "The CPU was chosen, so no GPU is requested."
-                   : "This host has no GPU that a container could use: it runs on the CPU.");
+        container_remark(
+            o, a, OUT_DIM, " ",
+            s->pick->none ? "The CPU was chosen, so no GPU is requested."
+                          : "This host has no GPU that a container could use: it runs on the CPU.");
     }
     if (s->first.n) {
-        remark(o, a, OUT_DIM, " ", "First, on the host:");
+        container_remark(o, a, OUT_DIM, " ", "First, on the host:");
         print_steps(o, a, &s->first);
         out_print(o, OUT_PLAIN, "\n");
     }
@@ -95,12 +95,12 @@ static void print_trials(const struct out *o, struct arena *a, const struct cont
         const char *line = report_form_trial(a, s, format, t);
         if (line && !any) {
             out_print(o, OUT_PLAIN, "\n");
-            remark(o, a, OUT_DIM, " ", "To test it:");
+            container_remark(o, a, OUT_DIM, " ", "To test it:");
         }
         if (line) {
             any = true;
-            remark(o, a, OUT_PLAIN, "   ", line);
-            remark(o, a, OUT_DIM, "       ", t->expected);
+            container_remark(o, a, OUT_PLAIN, "   ", line);
+            container_remark(o, a, OUT_DIM, "       ", t->expected);
         }
     }
 }
@@ -113,22 +113,24 @@ static void print_inventory(const struct out *o, struct arena *a,
         return;
     }
     out_print(o, OUT_PLAIN, "\n");
-    remark(o, a, OUT_DIM, " ",
-           s->driver ? arena_printf(a,
-                                    "Driver of the host: %s (%s); the newest CUDA it supports: "
-                                    "%s",
-                                    s->driver, s->driver_from ? s->driver_from : "",
-                                    s->driver_cuda ? s->driver_cuda : "unknown")
-                     : arena_printf(a, "Driver of the host: unknown (%s)",
-                                    s->driver_from ? s->driver_from : "no file names it"));
+    container_remark(o, a, OUT_DIM, " ",
+                     s->driver
+                         ? arena_printf(a,
+                                        "Driver of the host: %s (%s); the newest CUDA it supports: "
+                                        "%s",
+                                        s->driver, s->driver_from ? s->driver_from : "",
+                                        s->driver_cuda ? s->driver_cuda : "unknown")
+                         : arena_printf(a, "Driver of the host: unknown (%s)",
+                                        s->driver_from ? s->driver_from : "no file names it"));
     for (size_t i = 0; i < s->fits.n; i++) {
         const struct container_fit *f = &s->fits.items[i];
-        remark(o, a, OUT_DIM, " ",
-               arena_printf(a, "CUDA of the image: %s (%s): %s: %s", f->cuda, f->from,
-                            words[f->fits], f->rule));
+        container_remark(o, a, OUT_DIM, " ",
+                         arena_printf(a, "CUDA of the image: %s (%s): %s: %s", f->cuda, f->from,
+                                      words[f->fits], f->rule));
     }
     if (s->fits.n == 0) {
-        remark(o, a, OUT_DIM, " ", "CUDA of the image: unknown (nothing in it names a version)");
+        container_remark(o, a, OUT_DIM, " ",
+                         "CUDA of the image: unknown (nothing in it names a version)");
     }
 }
 
@@ -139,14 +141,14 @@ static void print_undo(const struct out *o, struct arena *a, const struct contai
     report_form_use(a, s, format, &use, &undo);
     out_print(o, OUT_PLAIN, "\n");
     if (use.value) {
-        remark(o, a, OUT_DIM, " ", "To use it:");
-        remark(o, a, OUT_PLAIN, "   ", use.value);
-        remark(o, a, OUT_DIM, " ", "To undo it:");
-        remark(o, a, OUT_PLAIN, "   ", undo.value);
+        container_remark(o, a, OUT_DIM, " ", "To use it:");
+        container_remark(o, a, OUT_PLAIN, "   ", use.value);
+        container_remark(o, a, OUT_DIM, " ", "To undo it:");
+        container_remark(o, a, OUT_PLAIN, "   ", undo.value);
     } else {
-        remark(o, a, OUT_DIM, " ",
-               "To undo it, start the container without these settings; they "
-               "change nothing else.");
+        container_remark(o, a, OUT_DIM, " ",
+                         "To undo it, start the container without these settings; they "
+                         "change nothing else.");
     }
     print_steps(o, a, &s->undo);
 }
@@ -161,14 +163,15 @@ void report_container_text(const struct out *o, const struct out *r, struct aren
         print_steps(r, a, &s->image);
         out_print(r, OUT_PLAIN, "\n");
     } else if (format == CONTAINER_DOCKERFILE) {
-        remark(r, a, OUT_DIM, " ", "The image has no error that a Dockerfile can repair.");
+        container_remark(r, a, OUT_DIM, " ",
+                         "The image has no error that a Dockerfile can repair.");
     }
     print_form(o, a, s, format, &list);
     if (s->image.n && format != CONTAINER_DOCKERFILE) {
         out_print(r, OUT_PLAIN, "\n");
-        remark(r, a, OUT_DIM, " ",
-               "Lines for the Dockerfile, for what neither the image nor this "
-               "host has:");
+        container_remark(r, a, OUT_DIM, " ",
+                         "Lines for the Dockerfile, for what neither the image nor this "
+                         "host has:");
         print_steps(r, a, &s->image);
     }
     print_trials(r, a, s, format);
@@ -176,7 +179,7 @@ void report_container_text(const struct out *o, const struct out *r, struct aren
     print_undo(r, a, s, format);
     for (size_t i = 0; i < s->notes.n; i++) {
         out_print(r, OUT_PLAIN, "%s", i ? "" : "\n");
-        remark(r, a, OUT_PLAIN, " ", s->notes.items[i]);
+        container_remark(r, a, OUT_PLAIN, " ", s->notes.items[i]);
     }
 }
 

@@ -7,7 +7,7 @@
 
 #include "cdi/build.h"
 
-static json_t *text(const char *value)
+static json_t *document_text(const char *value)
 {
     json_t *string = json_string(value);
     return string ? string : json_string(""); // what settings hold is UTF-8
@@ -55,7 +55,7 @@ static void set_list(json_t *object, struct arena *a, const char *key, const con
     json_t *list = json_array();
     for (size_t i = 0; i < items->n; i++) {
         const char *value = arena_printf(a, "%s%s", items->items[i].value, suffix);
-        cdi_append(list, text(literal(a, value, "$", "$$")));
+        cdi_append(list, document_text(literal(a, value, "$", "$$")));
     }
     if (items->n) {
         cdi_set(object, key, list);
@@ -67,13 +67,13 @@ static void set_list(json_t *object, struct arena *a, const char *key, const con
 static json_t *reservation(const struct container_settings *s)
 {
     json_t *device = json_object();
-    cdi_set(device, "driver", text("nvidia"));
+    cdi_set(device, "driver", document_text("nvidia"));
     if (s->pick->all || s->pick->devices.n == 0) {
-        cdi_set(device, "count", text("all"));
+        cdi_set(device, "count", document_text("all"));
     } else {
         json_t *ids = json_array();
         for (size_t i = 0; i < s->pick->devices.n; i++) {
-            cdi_append(ids, text(s->pick->devices.items[i].id));
+            cdi_append(ids, document_text(s->pick->devices.items[i].id));
         }
         cdi_set(device, "device_ids", ids);
     }
@@ -84,12 +84,12 @@ static json_t *reservation(const struct container_settings *s)
 static json_t *compose(struct arena *a, const struct container_settings *s)
 {
     json_t *app = json_object();
-    cdi_set(app, "image", text(s->subject));
+    cdi_set(app, "image", document_text(s->subject));
     if (s->by_toolkit) {
         cdi_set(app, "deploy", reservation(s));
     }
     if (s->runtime.value) {
-        cdi_set(app, "runtime", text(s->runtime.value));
+        cdi_set(app, "runtime", document_text(s->runtime.value));
     }
     set_list(app, a, "devices", &s->devices, "");
     set_list(app, a, "group_add", &s->groups, "");
@@ -97,7 +97,7 @@ static json_t *compose(struct arena *a, const struct container_settings *s)
     set_list(app, a, "environment", &s->env, "");
     set_list(app, a, "volumes", &s->mounts, ":ro");
     if (s->shm.value) {
-        cdi_set(app, "shm_size", text(s->shm.value));
+        cdi_set(app, "shm_size", document_text(s->shm.value));
     }
     return json_pack("[{s:{s:o}}]", "services", "app", app);
 }
@@ -114,8 +114,8 @@ static json_t *env_of(struct arena *a, const struct container_settings *s)
     json_t *list = json_array();
     for (size_t i = 0; i < s->env.n; i++) {
         const struct container_item *item = &s->env.items[i];
-        cdi_append(list, json_pack("{s:o, s:o}", "name", text(name_of(a, item)), "value",
-                                   text(literal(a, value_of(a, item), "$(", "$$("))));
+        cdi_append(list, json_pack("{s:o, s:o}", "name", document_text(name_of(a, item)), "value",
+                                   document_text(literal(a, value_of(a, item), "$(", "$$("))));
     }
     return list;
 }
@@ -127,9 +127,9 @@ static json_t *mounts_of(struct arena *a, const struct container_settings *s)
         cdi_append(list, json_pack("{s:s, s:s}", "name", "shm", "mountPath", "/dev/shm"));
     }
     for (size_t i = 0; i < s->mounts.n; i++) {
-        cdi_append(list,
-                   json_pack("{s:s, s:o, s:b}", "name", arena_printf(a, "library-%zu", i),
-                             "mountPath", text(half(a, &s->mounts.items[i], true)), "readOnly", 1));
+        cdi_append(list, json_pack("{s:s, s:o, s:b}", "name", arena_printf(a, "library-%zu", i),
+                                   "mountPath", document_text(half(a, &s->mounts.items[i], true)),
+                                   "readOnly", 1));
     }
     return list;
 }
@@ -145,7 +145,7 @@ static json_t *volumes_of(struct arena *a, const struct container_settings *s)
     for (size_t i = 0; i < s->mounts.n; i++) {
         const char *from = half(a, &s->mounts.items[i], false);
         cdi_append(list, json_pack("{s:s, s:{s:o, s:s}}", "name", arena_printf(a, "library-%zu", i),
-                                   "hostPath", "path", text(from), "type",
+                                   "hostPath", "path", document_text(from), "type",
                                    ends_with(from, "/wsl") ? "Directory" : "File"));
     }
     return list;
@@ -164,8 +164,8 @@ static json_t *container_of(struct arena *a, const struct container_settings *s,
                             enum container_format format)
 {
     json_t *c = json_object();
-    cdi_set(c, "name", text("app"));
-    cdi_set(c, "image", text(s->subject));
+    cdi_set(c, "name", document_text("app"));
+    cdi_set(c, "image", document_text(s->subject));
     if (s->resource.value && format == CONTAINER_CLAIM) {
         cdi_set(c, "resources", json_pack("{s:[{s:s}]}", "claims", "name", "gpu"));
     } else if (s->resource.value) {
@@ -182,10 +182,10 @@ static json_t *pod_spec(struct arena *a, const struct container_settings *s,
 {
     json_t *spec = json_object(), *groups = json_array();
     if (format != CONTAINER_DEPLOYMENT) {
-        cdi_set(spec, "restartPolicy", text("Never"));
+        cdi_set(spec, "restartPolicy", document_text("Never"));
     }
     if (s->runtime_class.value) {
-        cdi_set(spec, "runtimeClassName", text(s->runtime_class.value));
+        cdi_set(spec, "runtimeClassName", document_text(s->runtime_class.value));
     }
     for (size_t i = 0; i < s->groups.n; i++) {
         cdi_append(groups, json_integer(atoll(s->groups.items[i].value)));
@@ -223,13 +223,13 @@ static json_t *deployment(struct arena *a, const struct container_settings *s)
 static json_t *claim(const struct container_settings *s)
 {
     json_t *exactly = json_object();
-    cdi_set(exactly, "deviceClassName", text(s->resource.value));
+    cdi_set(exactly, "deviceClassName", document_text(s->resource.value));
     if (wanted(s) > 1) {
         cdi_set(exactly, "count", json_integer((json_int_t)wanted(s)));
     }
     if (s->selector.value) {
         cdi_set(exactly, "selectors",
-                json_pack("[{s:{s:o}}]", "cel", "expression", text(s->selector.value)));
+                json_pack("[{s:{s:o}}]", "cel", "expression", document_text(s->selector.value)));
     }
     return json_pack("{s:s, s:s, s:{s:s}, s:{s:{s:{s:[{s:s, s:o}]}}}}", "apiVersion",
                      "resource.k8s.io/v1", "kind", "ResourceClaimTemplate", "metadata", "name",
@@ -253,12 +253,12 @@ static json_t *incus_gpu(const struct container_device *d)
 {
     json_t *device = json_pack("{s:s}", "type", "gpu");
     bool mig = starts_with(d->id, "MIG-");
-    cdi_set(device, "gputype", text(mig ? "mig" : "physical"));
+    cdi_set(device, "gputype", document_text(mig ? "mig" : "physical"));
     if (mig) {
-        cdi_set(device, "mig.uuid", text(d->id + strlen("MIG-")));
+        cdi_set(device, "mig.uuid", document_text(d->id + strlen("MIG-")));
     }
     if (d->gpu && d->gpu->bdf) {
-        cdi_set(device, "pci", text(d->gpu->bdf));
+        cdi_set(device, "pci", document_text(d->gpu->bdf));
     }
     return device;
 }
@@ -278,8 +278,8 @@ static json_t *incus_devices(struct arena *a, const struct container_settings *s
     for (size_t i = 0; i < s->mounts.n; i++) {
         cdi_set(devices, arena_printf(a, "library%zu", i),
                 json_pack("{s:s, s:o, s:o, s:s}", "type", "disk", "source",
-                          text(half(a, &s->mounts.items[i], false)), "path",
-                          text(half(a, &s->mounts.items[i], true)), "readonly", "true"));
+                          document_text(half(a, &s->mounts.items[i], false)), "path",
+                          document_text(half(a, &s->mounts.items[i], true)), "readonly", "true"));
     }
     return devices;
 }
@@ -289,14 +289,14 @@ static json_t *incus(struct arena *a, const struct container_settings *s)
     static const char capabilities[] = "NVIDIA_DRIVER_CAPABILITIES";
     json_t *config = json_object();
     if (s->runtime.value) {
-        cdi_set(config, "nvidia.runtime", text(s->runtime.value));
+        cdi_set(config, "nvidia.runtime", document_text(s->runtime.value));
     }
     for (size_t i = 0; i < s->env.n; i++) {
         const char *name = name_of(a, &s->env.items[i]);
         bool driver = strcmp(name, capabilities) == 0;
         cdi_set(config,
                 driver ? "nvidia.driver.capabilities" : arena_printf(a, "environment.%s", name),
-                text(value_of(a, &s->env.items[i])));
+                document_text(value_of(a, &s->env.items[i])));
     }
     return json_pack("[{s:o, s:s, s:o}]", "config", config, "description", "the GPUs of this host",
                      "devices", incus_devices(a, s));
@@ -306,23 +306,23 @@ static json_t *incus(struct arena *a, const struct container_settings *s)
 
 static json_t *devcontainer(struct arena *a, const struct container_settings *s)
 {
-    json_t *doc = json_pack("{s:s, s:o}", "name", "app", "image", text(s->subject));
+    json_t *doc = json_pack("{s:s, s:o}", "name", "app", "image", document_text(s->subject));
     json_t *arguments = json_array(), *env = json_object(), *mounts = json_array();
     report_options list = report_form_options(a, s, CONTAINER_DOCKER);
     for (size_t i = 0; i < list.n; i++) {
         const char *flag = list.items[i].flag;
         if (strcmp(flag, "-e") != 0 && strcmp(flag, "-v") != 0) {
-            cdi_append(arguments, text(flag));
-            cdi_append(arguments, text(list.items[i].value));
+            cdi_append(arguments, document_text(flag));
+            cdi_append(arguments, document_text(list.items[i].value));
         }
     }
     for (size_t i = 0; i < s->env.n; i++) {
-        cdi_set(env, name_of(a, &s->env.items[i]), text(value_of(a, &s->env.items[i])));
+        cdi_set(env, name_of(a, &s->env.items[i]), document_text(value_of(a, &s->env.items[i])));
     }
     for (size_t i = 0; i < s->mounts.n; i++) {
-        cdi_append(mounts, text(arena_printf(a, "type=bind,source=%s,target=%s,readonly",
-                                             half(a, &s->mounts.items[i], false),
-                                             half(a, &s->mounts.items[i], true))));
+        cdi_append(mounts, document_text(arena_printf(a, "type=bind,source=%s,target=%s,readonly",
+                                                      half(a, &s->mounts.items[i], false),
+                                                      half(a, &s->mounts.items[i], true))));
     }
     /* Not hostRequirements.gpu: where its reader finds NVIDIA's runtime, it adds "--gpus all" to
      * the arguments below, and the container gets other GPUs than were chosen. */

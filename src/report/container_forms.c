@@ -111,8 +111,8 @@ void report_form_use(struct arena *a, const struct container_settings *s,
 
 /* ------------------------------------------------------------------ options */
 
-static void add(struct arena *a, report_options *list, const char *flag,
-                const struct container_item *item, const char *suffix)
+static void option_add(struct arena *a, report_options *list, const char *flag,
+                       const struct container_item *item, const char *suffix)
 {
     if (item->value) {
         VEC_PUSH(a, list,
@@ -129,13 +129,13 @@ struct row {
 };
 #define LIST(name) offsetof(struct container_settings, name)
 
-static void add_rows(struct arena *a, report_options *list, const struct container_settings *s,
-                     const struct row *rows, size_t n)
+static void options_add_rows(struct arena *a, report_options *list,
+                             const struct container_settings *s, const struct row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const container_items *items = (const container_items *)((const char *)s + rows[i].list);
         for (size_t k = 0; k < items->n; k++) {
-            add(a, list, rows[i].flag, &items->items[k], rows[i].suffix);
+            option_add(a, list, rows[i].flag, &items->items[k], rows[i].suffix);
         }
     }
 }
@@ -167,28 +167,28 @@ static void add_gpus(struct arena *a, report_options *list, const struct contain
         if (s->by_toolkit && strchr(item.value, ',')) {
             item.value = arena_printf(a, "\"%s\"", item.value);
         }
-        add(a, list, s->by_toolkit ? "--gpus" : "--device", &item, "");
+        option_add(a, list, s->by_toolkit ? "--gpus" : "--device", &item, "");
     }
 }
 
 static report_options run_options(struct arena *a, const struct container_settings *s)
 {
     report_options list = {0};
-    add(a, &list, "--runtime", &s->runtime, "");
+    option_add(a, &list, "--runtime", &s->runtime, "");
     add_gpus(a, &list, s);
-    add_rows(a, &list, s, run_rows, sizeof run_rows / sizeof *run_rows);
-    add(a, &list, "--shm-size", &s->shm, "");
+    options_add_rows(a, &list, s, run_rows, sizeof run_rows / sizeof *run_rows);
+    option_add(a, &list, "--shm-size", &s->shm, "");
     return list;
 }
 
 static report_options pod_options(struct arena *a, const struct container_settings *s)
 {
     report_options list = {0};
-    add(a, &list, NULL, &s->runtime_class, "");
-    add(a, &list, NULL, &s->resource, "");
-    add(a, &list, NULL, &s->selector, "");
-    add_rows(a, &list, s, pod_rows, sizeof pod_rows / sizeof *pod_rows);
-    add(a, &list, NULL, &s->shm, "");
+    option_add(a, &list, NULL, &s->runtime_class, "");
+    option_add(a, &list, NULL, &s->resource, "");
+    option_add(a, &list, NULL, &s->selector, "");
+    options_add_rows(a, &list, s, pod_rows, sizeof pod_rows / sizeof *pod_rows);
+    option_add(a, &list, NULL, &s->shm, "");
     return list;
 }
 
@@ -207,14 +207,17 @@ static report_options pyxis_options(struct arena *a, const struct container_sett
         mounts = arena_printf(a, "%s%s%s:ro", mounts ? mounts : "", mounts ? "," : "",
                               s->mounts.items[i].value);
     }
-    add(a, &list, "--gpus=",
+    option_add(
+        a, &list, "--gpus=",
         &(struct container_item){s->gpu == CONTAINER_NO_GPU ? NULL : arena_printf(a, "%zu", n),
                                  "the number of GPUs; Slurm chooses which ones"},
         "");
-    add(a, &list, "--container-env=",
-        &(struct container_item){names, "these take precedence over what the image sets"}, "");
-    add(a, &list, "--container-mounts=",
-        &(struct container_item){mounts, "libraries that the image lacks and the host has"}, "");
+    option_add(a, &list, "--container-env=",
+               &(struct container_item){names, "these take precedence over what the image sets"},
+               "");
+    option_add(a, &list, "--container-mounts=",
+               &(struct container_item){mounts, "libraries that the image lacks and the host has"},
+               "");
     return list;
 }
 
@@ -224,15 +227,15 @@ static report_options nspawn_options(struct arena *a, const struct container_set
     static const struct row devices[] = {{"--bind=", LIST(devices), ""}};
     static const struct row others[] = {{"--setenv=", LIST(env), ""},
                                         {"--bind-ro=", LIST(mounts), ""}};
-    add_rows(a, &list, s, devices, 1);
+    options_add_rows(a, &list, s, devices, 1);
     for (size_t i = 0; i < s->devices.n; i++) {
-        add(a, &list, "--property=",
-            &(struct container_item){
-                arena_printf(a, "DeviceAllow=%s rw", s->devices.items[i].value),
-                "the container's cgroup forbids every device that is not listed"},
-            "");
+        option_add(a, &list, "--property=",
+                   &(struct container_item){
+                       arena_printf(a, "DeviceAllow=%s rw", s->devices.items[i].value),
+                       "the container's cgroup forbids every device that is not listed"},
+                   "");
     }
-    add_rows(a, &list, s, others, sizeof others / sizeof *others);
+    options_add_rows(a, &list, s, others, sizeof others / sizeof *others);
     return list;
 }
 
@@ -242,10 +245,10 @@ report_options report_form_options(struct arena *a, const struct container_setti
     report_options list = {0};
     switch (format) {
     case CONTAINER_APPTAINER:
-        add_rows(a, &list, s, exec_rows, sizeof exec_rows / sizeof *exec_rows);
+        options_add_rows(a, &list, s, exec_rows, sizeof exec_rows / sizeof *exec_rows);
         return list;
     case CONTAINER_ENROOT:
-        add_rows(a, &list, s, enroot_rows, sizeof enroot_rows / sizeof *enroot_rows);
+        options_add_rows(a, &list, s, enroot_rows, sizeof enroot_rows / sizeof *enroot_rows);
         return list;
     case CONTAINER_PYXIS: return pyxis_options(a, s);
     case CONTAINER_NSPAWN: return nspawn_options(a, s);

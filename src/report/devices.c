@@ -135,8 +135,8 @@ static const char *cores_text(struct arena *a, const struct host_cpu *c)
 
 /* ------------------------------------------------------------------ text */
 
-static void paragraph(const struct out *o, struct arena *a, enum out_style style, const char *label,
-                      const char *text)
+static void devices_paragraph(const struct out *o, struct arena *a, enum out_style style,
+                              const char *label, const char *text)
 {
     if (*label) {
         out_print(o, style, "    %s: ", label);
@@ -145,8 +145,8 @@ static void paragraph(const struct out *o, struct arena *a, enum out_style style
 }
 
 /* Devices that differ in their address alone are told in one sentence. */
-static bool alike(struct arena *a, const struct host *h, const struct host_gpu *x,
-                  const struct host_gpu *y)
+static bool gpus_are_alike(struct arena *a, const struct host *h, const struct host_gpu *x,
+                           const struct host_gpu *y)
 {
     return strcmp(x->kind, y->kind) == 0 && x->usable == y->usable &&
            strcmp(x->name, y->name) == 0 && strcmp(nature(a, x), nature(a, y)) == 0 &&
@@ -165,16 +165,16 @@ static void device_text(const struct out *o, struct arena *a, const struct host 
     for (size_t i = 1; i < n; i++) {
         where = arena_printf(a, "%s, %s", where, gpus[i]->bdf ? gpus[i]->bdf : "-");
     }
-    paragraph(o, a, OUT_PLAIN, "",
-              arena_printf(a, "%s%s%s%s%s: %s.", count, g->name, nature(a, g), amounts(a, g), where,
-                           state_text(a, h, g)));
+    devices_paragraph(o, a, OUT_PLAIN, "",
+                      arena_printf(a, "%s%s%s%s%s: %s.", count, g->name, nature(a, g),
+                                   amounts(a, g), where, state_text(a, h, g)));
     for (size_t i = 0; i < g->problems.n; i++) {
         const struct host_problem *p = &g->problems.items[i];
         if (i > 0 && g->usable != HOST_YES) {
-            paragraph(o, a, OUT_DIM, "also", p->text);
+            devices_paragraph(o, a, OUT_DIM, "also", p->text);
         }
         if (p->step) {
-            paragraph(o, a, styles[p->state], "next", p->step);
+            devices_paragraph(o, a, styles[p->state], "next", p->step);
         }
         if (p->command && !(p->step && strstr(p->step, p->command))) {
             out_print(o, styles[p->state], "    run: "); // on one line, to be pasted
@@ -255,7 +255,7 @@ const char *report_cpu_text(struct arena *a, const struct host_cpu *c)
     return text;
 }
 
-static void summary_text(const struct out *o, struct arena *a, const struct host *h)
+static void devices_summary(const struct out *o, struct arena *a, const struct host *h)
 {
     bool perhaps = false;
     for (size_t i = 0; i < h->gpus.n; i++) {
@@ -273,7 +273,7 @@ static void summary_text(const struct out *o, struct arena *a, const struct host
                             cpu);
     }
     if (text) {
-        paragraph(o, a, OUT_PLAIN, "", text);
+        devices_paragraph(o, a, OUT_PLAIN, "", text);
     }
 }
 
@@ -331,17 +331,18 @@ static void windows_text(const struct out *o, struct arena *a, const struct host
     if (w->is_windows.state != HOST_YES) {
         return;
     }
-    paragraph(o, a, OUT_PLAIN, "",
-              w->name.state == HOST_YES
-                  ? arena_printf(a, "System: %s%s%s%s.", w->name.value,
-                                 w->build.state == HOST_YES ? " (build " : "",
-                                 w->build.state == HOST_YES ? w->build.value : "",
-                                 w->build.state == HOST_YES ? ")" : "")
-                  : arena_printf(a, "System: Windows; which release is not known: %s: %s.",
-                                 w->name.where, w->name.why));
+    devices_paragraph(o, a, OUT_PLAIN, "",
+                      w->name.state == HOST_YES
+                          ? arena_printf(a, "System: %s%s%s%s.", w->name.value,
+                                         w->build.state == HOST_YES ? " (build " : "",
+                                         w->build.state == HOST_YES ? w->build.value : "",
+                                         w->build.state == HOST_YES ? ")" : "")
+                          : arena_printf(a, "System: Windows; which release is not known: %s: %s.",
+                                         w->name.where, w->name.why));
     for (size_t i = 0; i < w->toolkits.n; i++) {
         const struct host_windows_toolkit *t = &w->toolkits.items[i];
-        paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "%s %s: %s.", t->kind, t->version, t->path));
+        devices_paragraph(o, a, OUT_PLAIN, "",
+                          arena_printf(a, "%s %s: %s.", t->kind, t->version, t->path));
     }
 }
 
@@ -351,34 +352,37 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
     const struct host_gpu **gpus = in_order(a, h);
     for (size_t i = 0; i < h->gpus.n;) {
         size_t n = 1;
-        while (i + n < h->gpus.n && alike(a, h, gpus[i], gpus[i + n])) {
+        while (i + n < h->gpus.n && gpus_are_alike(a, h, gpus[i], gpus[i + n])) {
             n++;
         }
         device_text(o, a, h, gpus + i, n);
         i += n;
     }
-    summary_text(o, a, h);
+    devices_summary(o, a, h);
     for (size_t i = 0; i < h->other_displays.n; i++) {
-        paragraph(o, a, OUT_PLAIN, "",
-                  arena_printf(a, "%s: a display adapter, which computes nothing.",
-                               h->other_displays.items[i]));
+        devices_paragraph(o, a, OUT_PLAIN, "",
+                          arena_printf(a, "%s: a display adapter, which computes nothing.",
+                                       h->other_displays.items[i]));
     }
     if (h->container.inside.state == HOST_YES) {
-        paragraph(o, a, OUT_PLAIN, "",
-                  arena_printf(a, "Container: %s%s.", h->container.inside.value,
-                               h->container.rootless.state == HOST_YES ? ", rootless" : ""));
+        devices_paragraph(
+            o, a, OUT_PLAIN, "",
+            arena_printf(a, "Container: %s%s.", h->container.inside.value,
+                         h->container.rootless.state == HOST_YES ? ", rootless" : ""));
     }
     for (size_t i = 0; i < h->problems.n; i++) {
         const struct host_problem *p = &h->problems.items[i];
-        paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "Containers of this machine: %s.", p->text));
+        devices_paragraph(o, a, OUT_PLAIN, "",
+                          arena_printf(a, "Containers of this machine: %s.", p->text));
         if (p->step) {
-            paragraph(o, a, OUT_DIM, "next", p->step);
+            devices_paragraph(o, a, OUT_DIM, "next", p->step);
         }
     }
     windows_text(o, a, &h->windows);
-    paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "CPU: %s.", report_cpu_text(a, &h->cpu)));
+    devices_paragraph(o, a, OUT_PLAIN, "",
+                      arena_printf(a, "CPU: %s.", report_cpu_text(a, &h->cpu)));
     for (size_t i = 0; i < h->notes.n; i++) {
-        paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "Note: %s.", h->notes.items[i]));
+        devices_paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "Note: %s.", h->notes.items[i]));
     }
     fputs("\nRun next: ", o->file);
     out_print(o, OUT_BOLD, "%s\n", str_printable(a, next_command(a, h, gpus, root)));
@@ -430,7 +434,7 @@ static void set_facts(struct arena *a, json_t *o, const struct named_fact *facts
         set_facts((a), (o), list_, sizeof list_ / sizeof *list_);                                  \
     } while (0)
 
-static json_t *texts_json(struct arena *a, const host_texts *texts)
+static json_t *devices_texts_json(struct arena *a, const host_texts *texts)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < texts->n; i++) {
@@ -439,7 +443,7 @@ static json_t *texts_json(struct arena *a, const host_texts *texts)
     return list;
 }
 
-static json_t *node_json(struct arena *a, const struct host_node *n)
+static json_t *devices_node_json(struct arena *a, const struct host_node *n)
 {
     json_t *o = json_object();
     bool there = n->present.state == HOST_YES;
@@ -460,7 +464,7 @@ static json_t *nodes_json(struct arena *a, const struct host_node *nodes, size_t
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        json_add(list, node_json(a, &nodes[i]));
+        json_add(list, devices_node_json(a, &nodes[i]));
     }
     return list;
 }
@@ -479,7 +483,7 @@ static json_t *libraries_json(struct arena *a, const struct host_library *libs, 
     return list;
 }
 
-static json_t *problems_json(struct arena *a, const struct host_problem *problems, size_t n)
+static json_t *devices_problems_json(struct arena *a, const struct host_problem *problems, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
@@ -526,7 +530,7 @@ static json_t *gpu_json(struct arena *a, const struct host *h, const struct host
     json_put(o, "integrated", json_boolean(g->integrated));
     json_put(o, "usable", out_json_text(a, host_state_name(g->usable)));
     json_put(o, "sentence", out_json_text(a, report_device_sentence(a, h, g)));
-    json_put(o, "problems", problems_json(a, g->problems.items, g->problems.n));
+    json_put(o, "problems", devices_problems_json(a, g->problems.items, g->problems.n));
     json_put(o, "pci", pci_json(a, g));
     SET_FACTS(a, o, {"driver", &g->driver, false}, {"architecture", &g->architecture, false},
               {"compute_capability", &g->compute_capability, false}, {"gfx", &g->gfx, false},
@@ -539,7 +543,7 @@ static json_t *gpu_json(struct arena *a, const struct host *h, const struct host
     }
     json_put(o, "model_memory_gib",
              g->model_memory_gib ? json_integer(g->model_memory_gib) : json_null());
-    json_put(o, "mig", texts_json(a, &g->mig));
+    json_put(o, "mig", devices_texts_json(a, &g->mig));
     json_put(o, "nodes", nodes_json(a, g->nodes.items, g->nodes.n));
     return o;
 }
@@ -567,16 +571,16 @@ static json_t *amd_json(struct arena *a, const struct host_amd *amd)
 {
     json_t *o = json_object(), *rocm = json_array();
     SET_FACTS(a, o, {"module", &amd->module, false}, {"kfd", &amd->kfd, false});
-    json_put(o, "kfd_node", node_json(a, &amd->kfd_node));
+    json_put(o, "kfd_node", devices_node_json(a, &amd->kfd_node));
     for (size_t i = 0; i < amd->rocm.n; i++) {
         json_t *item = json_object();
         json_put(item, "prefix", out_json_text(a, amd->rocm.items[i].prefix));
         json_put(item, "version", out_json_text(a, amd->rocm.items[i].version));
-        json_put(item, "rocblas_targets", texts_json(a, &amd->rocm.items[i].gfx));
+        json_put(item, "rocblas_targets", devices_texts_json(a, &amd->rocm.items[i].gfx));
         json_add(rocm, item);
     }
     json_put(o, "rocm", rocm);
-    json_put(o, "pip_rocm", texts_json(a, &amd->pip_rocm));
+    json_put(o, "pip_rocm", devices_texts_json(a, &amd->pip_rocm));
     json_put(o, "libraries", libraries_json(a, amd->libraries.items, amd->libraries.n));
     return o;
 }
@@ -599,7 +603,7 @@ static json_t *platforms_json(struct arena *a, const struct host *h)
               {"tegra", &t->is_tegra, false}, {"tegra_release", &t->release, false},
               {"tegra_soc", &t->soc, false});
     json_put(o, "wsl_libcuda", out_json_text(a, w->libcuda.path));
-    json_put(o, "wsl_shadows", texts_json(a, &w->shadows));
+    json_put(o, "wsl_shadows", devices_texts_json(a, &w->shadows));
     return o;
 }
 
@@ -630,7 +634,7 @@ static json_t *windows_json(struct arena *a, const struct host_windows *w)
     json_put(o, "hip", hip);
     json_put(o, "toolkits", toolkits);
     json_put(o, "users", users);
-    json_put(o, "known_dlls", texts_json(a, &w->known_dlls));
+    json_put(o, "known_dlls", devices_texts_json(a, &w->known_dlls));
     return o;
 }
 
@@ -639,8 +643,8 @@ static json_t *container_json(struct arena *a, const struct host_container *c)
     json_t *o = json_object();
     SET_FACTS(a, o, {"inside", &c->inside, false}, {"rootless", &c->rootless, false},
               {"device_cgroup", &c->device_cgroup, false}, {"label", &c->label, false});
-    json_put(o, "injected_devices", texts_json(a, &c->injected_devices));
-    json_put(o, "injected_libraries", texts_json(a, &c->injected_libraries));
+    json_put(o, "injected_devices", devices_texts_json(a, &c->injected_devices));
+    json_put(o, "injected_libraries", devices_texts_json(a, &c->injected_libraries));
     return o;
 }
 
@@ -667,7 +671,7 @@ static json_t *user_json(struct arena *a, const struct host_user *u)
     return o;
 }
 
-static json_t *engines_json(struct arena *a, const struct host_engines *x)
+static json_t *devices_engines_json(struct arena *a, const struct host_engines *x)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < x->list.n; i++) {
@@ -697,8 +701,8 @@ static void set_machine(struct arena *a, json_t *doc, const struct host *h)
         json_add(gpus, gpu_json(a, h, &h->gpus.items[i]));
     }
     json_put(doc, "gpus", gpus);
-    json_put(doc, "problems", problems_json(a, h->problems.items, h->problems.n));
-    json_put(doc, "other_displays", texts_json(a, &h->other_displays));
+    json_put(doc, "problems", devices_problems_json(a, h->problems.items, h->problems.n));
+    json_put(doc, "other_displays", devices_texts_json(a, &h->other_displays));
     set_fact(a, doc, "pci", &h->pci);
     json_put(doc, "nvidia", nvidia_json(a, &h->nvidia));
     json_put(doc, "amd", amd_json(a, &h->amd));
@@ -708,7 +712,7 @@ static void set_machine(struct arena *a, json_t *doc, const struct host *h)
         json_put(doc, "windows", windows_json(a, &h->windows));
     }
     json_put(doc, "container", container_json(a, &h->container));
-    json_put(doc, "engines", engines_json(a, &h->engines));
+    json_put(doc, "engines", devices_engines_json(a, &h->engines));
     json_put(doc, "cpu", cpu_json(a, &h->cpu));
     json_put(doc, "user", user_json(a, &h->user));
     set_fact(a, doc, "environment", &h->environment);
@@ -717,7 +721,7 @@ static void set_machine(struct arena *a, json_t *doc, const struct host *h)
                  out_json_text(a, h->variables.items[i].value));
     }
     json_put(doc, "variables", variables);
-    json_put(doc, "notes", texts_json(a, &h->notes));
+    json_put(doc, "notes", devices_texts_json(a, &h->notes));
 }
 
 json_t *report_devices_json(struct arena *a, const struct host *h, const char *root)

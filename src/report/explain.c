@@ -24,7 +24,7 @@ const char *report_log_class(const struct log_candidate *c)
     return row ? row->class : NULL;
 }
 
-static bool same(const char *a, const char *b)
+static bool texts_are_same(const char *a, const char *b)
 {
     return a && b && strcmp(a, b) == 0;
 }
@@ -36,10 +36,10 @@ static const struct diag_finding *borne_out(const struct report_log *l,
     const struct diag_finding *of_class = NULL;
     for (size_t i = 0; l->here && c->cause && i < l->here->findings.n; i++) {
         const struct diag_finding *f = l->here->findings.items[i];
-        if (same(diag_causes[f->cause].id, c->cause)) {
+        if (texts_are_same(diag_causes[f->cause].id, c->cause)) {
             return f;
         }
-        of_class = of_class ? of_class : same(f->class, report_log_class(c)) ? f : NULL;
+        of_class = of_class ? of_class : texts_are_same(f->class, report_log_class(c)) ? f : NULL;
     }
     return of_class;
 }
@@ -65,9 +65,9 @@ static size_t also(const struct report_log *l, const struct log_candidate *best,
     size_t n = 0;
     for (size_t i = 0; i < l->result->n && n < ALSO_MAX; i++) {
         const struct log_candidate *c = &l->result->candidates[i];
-        bool told = same(report_log_class(c), report_log_class(best));
+        bool told = texts_are_same(report_log_class(c), report_log_class(best));
         for (size_t k = 0; k < n; k++) {
-            told = told || same(report_log_class(c), report_log_class(ret[k]));
+            told = told || texts_are_same(report_log_class(c), report_log_class(ret[k]));
         }
         if (!told) {
             ret[n++] = c;
@@ -122,7 +122,7 @@ static size_t mentions(const struct report_log *l, const struct log_candidate *r
         const struct log_candidate *c = &l->result->candidates[i];
         bool told = !c->cause || !c->n_evidence;
         for (size_t k = 0; k < n; k++) {
-            told = told || same(c->cause, ret[k]->cause);
+            told = told || texts_are_same(c->cause, ret[k]->cause);
         }
         if (told) {
             continue;
@@ -138,7 +138,7 @@ static size_t mentions(const struct report_log *l, const struct log_candidate *r
 
 /* ------------------------------------------------------------------ JSON */
 
-static json_t *text(const struct report_log *l, const char *value)
+static json_t *explain_text(const struct report_log *l, const char *value)
 {
     return out_json_text(l->arena, value);
 }
@@ -151,7 +151,7 @@ static json_t *evidence_json(const struct report_log *l, const struct log_candid
         if (!report_log_quoted_before(c, i)) {
             json_t *item = json_object();
             json_put(item, "line", json_integer((json_int_t)f->line));
-            json_put(item, "text", text(l, f->text));
+            json_put(item, "text", explain_text(l, f->text));
             json_add(list, item);
         }
     }
@@ -163,11 +163,11 @@ static json_t *repairs_json(const struct report_log *l, const struct log_candida
     json_t *list = json_array();
     for (size_t i = 0; c && i < c->n_repairs; i++) {
         json_t *item = json_object();
-        json_put(item, "platform", text(l, log_platform_name(c->repairs[i].platform)));
-        json_put(item, "engine", text(l, c->repairs[i].engine));
-        json_put(item, "program", text(l, c->repairs[i].program));
-        json_put(item, "text", text(l, c->repairs[i].text));
-        json_put(item, "command", text(l, c->repairs[i].command));
+        json_put(item, "platform", explain_text(l, log_platform_name(c->repairs[i].platform)));
+        json_put(item, "engine", explain_text(l, c->repairs[i].engine));
+        json_put(item, "program", explain_text(l, c->repairs[i].program));
+        json_put(item, "text", explain_text(l, c->repairs[i].text));
+        json_put(item, "command", explain_text(l, c->repairs[i].command));
         json_add(list, item);
     }
     return list;
@@ -178,12 +178,12 @@ static json_t *fact_json(const struct report_log *l, const struct log_fact *f)
     json_t *item = json_object();
     json_put(item, "line", json_integer((json_int_t)f->line));
     for (size_t i = 0; i < f->n_fields; i++) {
-        json_put(item, f->fields[i].name, text(l, f->fields[i].value));
+        json_put(item, f->fields[i].name, explain_text(l, f->fields[i].value));
     }
     return item;
 }
 
-static json_t *facts_json(const struct report_log *l)
+static json_t *explain_facts_json(const struct report_log *l)
 {
     json_t *kinds = json_object();
     for (size_t i = 0; i < l->result->n_facts && i < FACTS_SHOWN_MAX; i++) {
@@ -203,11 +203,11 @@ static json_t *also_json(const struct report_log *l, const struct log_candidate 
     size_t n = best ? also(l, best, others) : 0;
     for (size_t i = 0; i < n; i++) {
         json_t *item = json_object();
-        json_put(item, "cause", text(l, others[i]->cause));
-        json_put(item, "class", text(l, report_log_class(others[i])));
-        json_put(item, "culprit", text(l, others[i]->culprit));
-        json_put(item, "confidence", text(l, log_confidence_name(others[i]->confidence)));
-        json_put(item, "summary", text(l, others[i]->says));
+        json_put(item, "cause", explain_text(l, others[i]->cause));
+        json_put(item, "class", explain_text(l, report_log_class(others[i])));
+        json_put(item, "culprit", explain_text(l, others[i]->culprit));
+        json_put(item, "confidence", explain_text(l, log_confidence_name(others[i]->confidence)));
+        json_put(item, "summary", explain_text(l, others[i]->says));
         json_add(list, item);
     }
     return list;
@@ -221,21 +221,21 @@ static json_t *mentions_json(const struct report_log *l)
     for (size_t i = 0; i < n; i++) {
         json_t *item = json_object();
         json_put(item, "line", json_integer((json_int_t)of[i]->evidence[0]->line));
-        json_put(item, "text", text(l, of[i]->evidence[0]->text));
-        json_put(item, "cause", text(l, of[i]->cause));
+        json_put(item, "text", explain_text(l, of[i]->evidence[0]->text));
+        json_put(item, "cause", explain_text(l, of[i]->cause));
         json_add(list, item);
     }
     return list;
 }
 
-static json_t *finding_json(const struct report_log *l, const struct diag_finding *f)
+static json_t *explain_finding_json(const struct report_log *l, const struct diag_finding *f)
 {
     json_t *item = json_object();
-    json_put(item, "cause", text(l, diag_causes[f->cause].id));
-    json_put(item, "class", text(l, f->class));
-    json_put(item, "severity", text(l, diag_severity_name(f->severity)));
-    json_put(item, "culprit", text(l, f->culprit));
-    json_put(item, "summary", text(l, f->summary));
+    json_put(item, "cause", explain_text(l, diag_causes[f->cause].id));
+    json_put(item, "class", explain_text(l, f->class));
+    json_put(item, "severity", explain_text(l, diag_severity_name(f->severity)));
+    json_put(item, "culprit", explain_text(l, f->culprit));
+    json_put(item, "summary", explain_text(l, f->summary));
     return item;
 }
 
@@ -243,11 +243,11 @@ static json_t *here_json(const struct report_log *l, const struct log_candidate 
 {
     json_t *o = json_object(), *list = json_array();
     const struct diag_finding *f = best ? borne_out(l, best) : NULL;
-    json_put(o, "verdict", text(l, diag_verdict_name(l->here->verdict)));
+    json_put(o, "verdict", explain_text(l, diag_verdict_name(l->here->verdict)));
     json_put(o, "agrees", best && best->cause ? json_boolean(f) : json_null());
-    json_put(o, "finding", f ? finding_json(l, f) : json_null());
+    json_put(o, "finding", f ? explain_finding_json(l, f) : json_null());
     for (size_t i = 0; i < l->here->findings.n; i++) {
-        json_add(list, finding_json(l, l->here->findings.items[i]));
+        json_add(list, explain_finding_json(l, l->here->findings.items[i]));
     }
     json_put(o, "findings", list);
     return o;
@@ -259,21 +259,23 @@ json_t *report_log_json(const struct report_log *l)
     json_t *doc = json_object();
     json_put(doc, "schema", json_integer(1));
     if (l->file) {
-        json_put(doc, "file", text(l, l->file));
+        json_put(doc, "file", explain_text(l, l->file));
     }
-    json_put(doc, "cause", text(l, best ? best->cause : NULL));
-    json_put(doc, "class", text(l, best ? report_log_class(best) : NULL));
-    json_put(doc, "culprit", text(l, best && *best->culprit ? best->culprit : NULL));
-    json_put(doc, "entry", text(l, best ? best->rule : NULL));
-    json_put(doc, "confidence", text(l, best ? log_confidence_name(best->confidence) : NULL));
-    json_put(doc, "summary", text(l, report_log_summary(l, best)));
+    json_put(doc, "cause", explain_text(l, best ? best->cause : NULL));
+    json_put(doc, "class", explain_text(l, best ? report_log_class(best) : NULL));
+    json_put(doc, "culprit", explain_text(l, best && *best->culprit ? best->culprit : NULL));
+    json_put(doc, "entry", explain_text(l, best ? best->rule : NULL));
+    json_put(doc, "confidence",
+             explain_text(l, best ? log_confidence_name(best->confidence) : NULL));
+    json_put(doc, "summary", explain_text(l, report_log_summary(l, best)));
     json_put(doc, "evidence", evidence_json(l, best));
     json_put(doc, "repairs", repairs_json(l, best));
-    json_put(doc, "decides", text(l, report_log_decides(l, best)));
+    json_put(doc, "decides", explain_text(l, report_log_decides(l, best)));
     json_put(doc, "platform",
-             l->result->platform == LOG_ANY ? json_null()
-                                            : text(l, log_platform_name(l->result->platform)));
-    json_put(doc, "facts", facts_json(l));
+             l->result->platform == LOG_ANY
+                 ? json_null()
+                 : explain_text(l, log_platform_name(l->result->platform)));
+    json_put(doc, "facts", explain_facts_json(l));
     json_put(doc, "also", also_json(l, best));
     json_put(doc, "describes", json_boolean(l->result->n_mentions));
     json_put(doc, "mentions", mentions_json(l));
@@ -285,8 +287,8 @@ json_t *report_log_json(const struct report_log *l)
 
 /* ------------------------------------------------------------------ text */
 
-static void item(const struct out *o, const struct report_log *l, const char *label,
-                 const char *value)
+static void explain_item(const struct out *o, const struct report_log *l, const char *label,
+                         const char *value)
 {
     fprintf(o->file, "  %-10s", label);
     out_wrap(o, 12, str_printable(l->arena, value));
@@ -298,8 +300,9 @@ static void evidence_text(const struct out *o, const struct report_log *l,
     for (size_t i = 0; i < c->n_evidence && i < EVIDENCE_LINES_MAX; i++) {
         const struct log_fact *f = c->evidence[i];
         if (!report_log_quoted_before(c, i)) {
-            item(o, l, i ? "" : "because",
-                 arena_printf(l->arena, "line %llu: %s", (unsigned long long)f->line, f->text));
+            explain_item(
+                o, l, i ? "" : "because",
+                arena_printf(l->arena, "line %llu: %s", (unsigned long long)f->line, f->text));
         }
     }
 }
@@ -311,16 +314,17 @@ static void repairs_text(const struct out *o, const struct report_log *l,
     for (size_t i = 0; i < shown; i++) {
         const struct log_repair *r = &c->repairs[i];
         bool say_for = l->result->platform == LOG_ANY && r->platform != LOG_ANY;
-        item(o, l, i ? "or" : "to do",
-             say_for ? arena_printf(l->arena, "(%s) %s", log_platform_name(r->platform), r->text)
-                     : r->text);
+        explain_item(
+            o, l, i ? "or" : "to do",
+            say_for ? arena_printf(l->arena, "(%s) %s", log_platform_name(r->platform), r->text)
+                    : r->text);
         if (r->command) {
             out_print(o, OUT_BOLD, "              %s\n", str_printable(l->arena, r->command));
         }
     }
     if (shown < c->n_repairs) {
-        item(o, l, "",
-             arena_printf(l->arena, "--all shows %zu more repairs", c->n_repairs - shown));
+        explain_item(o, l, "",
+                     arena_printf(l->arena, "--all shows %zu more repairs", c->n_repairs - shown));
     }
 }
 
@@ -329,21 +333,22 @@ static void here_text(const struct out *o, const struct report_log *l,
 {
     const struct diag_finding *f = best ? borne_out(l, best) : NULL;
     if (f) {
-        item(o, l, "here",
-             arena_printf(l->arena, "the check of this machine agrees: %s", f->summary));
+        explain_item(o, l, "here",
+                     arena_printf(l->arena, "the check of this machine agrees: %s", f->summary));
         return;
     }
     if (best && best->cause) {
-        item(o, l, "here",
-             "the check of this machine does not find this: the log is of another machine, the "
-             "fault is gone, or it shows only when the program runs");
+        explain_item(
+            o, l, "here",
+            "the check of this machine does not find this: the log is of another machine, the "
+            "fault is gone, or it shows only when the program runs");
     }
     for (size_t i = 0; i < l->here->findings.n; i++) {
         f = l->here->findings.items[i];
         if (f->severity == DIAG_ERROR) {
-            item(o, l, "here",
-                 arena_printf(l->arena, "the check of this machine finds: %s (%s)", f->summary,
-                              diag_causes[f->cause].id));
+            explain_item(o, l, "here",
+                         arena_printf(l->arena, "the check of this machine finds: %s (%s)",
+                                      f->summary, diag_causes[f->cause].id));
         }
     }
 }
@@ -369,9 +374,10 @@ static void also_text(const struct out *o, const struct report_log *l,
     const struct log_candidate *others[ALSO_MAX];
     size_t n = also(l, best, others);
     for (size_t i = 0; i < n; i++) {
-        item(o, l, i ? "" : "also",
-             arena_printf(l->arena, "%s, %s: %s", log_confidence_name(others[i]->confidence),
-                          others[i]->cause ? others[i]->cause : "not GPU", others[i]->says));
+        explain_item(
+            o, l, i ? "" : "also",
+            arena_printf(l->arena, "%s, %s: %s", log_confidence_name(others[i]->confidence),
+                         others[i]->cause ? others[i]->cause : "not GPU", others[i]->says));
     }
 }
 
@@ -381,9 +387,9 @@ static void mentions_text(const struct out *o, const struct report_log *l)
     size_t n = mentions(l, of);
     for (size_t i = 0; i < n; i++) {
         const struct log_fact *f = of[i]->evidence[0];
-        item(o, l, i ? "" : "mentions",
-             arena_printf(l->arena, "line %llu: %s (%s)", (unsigned long long)f->line, f->text,
-                          of[i]->cause));
+        explain_item(o, l, i ? "" : "mentions",
+                     arena_printf(l->arena, "line %llu: %s (%s)", (unsigned long long)f->line,
+                                  f->text, of[i]->cause));
     }
 }
 
@@ -392,7 +398,7 @@ void report_log_text(const struct out *o, const struct report_log *l)
     const struct log_candidate *best = report_log_best(l);
     headline(o, l, best);
     if (best && *best->culprit) {
-        item(o, l, "culprit", best->culprit);
+        explain_item(o, l, "culprit", best->culprit);
     }
     if (best) {
         evidence_text(o, l, best);
@@ -400,7 +406,7 @@ void report_log_text(const struct out *o, const struct report_log *l)
     }
     mentions_text(o, l);
     if (report_log_decides(l, best)) {
-        item(o, l, "to decide", report_log_decides(l, best));
+        explain_item(o, l, "to decide", report_log_decides(l, best));
     }
     if (l->here) {
         here_text(o, l, best);
@@ -409,6 +415,6 @@ void report_log_text(const struct out *o, const struct report_log *l)
         also_text(o, l, best);
     }
     if (best && best->cause) {
-        item(o, l, "more", arena_printf(l->arena, "gpumend explain %s", best->cause));
+        explain_item(o, l, "more", arena_printf(l->arena, "gpumend explain %s", best->cause));
     }
 }

@@ -92,7 +92,7 @@ json_t *report_gpu_json(struct arena *a, const struct report_gpu_file *files, si
     return doc;
 }
 
-static void line(const struct out *o, const char *label, const char *text)
+static void gpu_line(const struct out *o, const char *label, const char *text)
 {
     if (*text) {
         fprintf(o->file, "  %-12s", label);
@@ -127,25 +127,25 @@ static void file_text(const struct out *o, struct arena *a, const struct report_
         targets = arena_printf(a, "%s%s%s", targets, i ? " " : "",
                                str_printable(a, f->code.targets[i].name));
     }
-    line(o, "CUDA", arches_text(a, &f->code.cuda));
-    line(o, "in the data", arches_text(a, &f->code.embedded));
-    line(o, "relocatable", arches_text(a, &f->code.relocatable));
-    line(o, "HIP", targets);
+    gpu_line(o, "CUDA", arches_text(a, &f->code.cuda));
+    gpu_line(o, "in the data", arches_text(a, &f->code.embedded));
+    gpu_line(o, "relocatable", arches_text(a, &f->code.relocatable));
+    gpu_line(o, "HIP", targets);
     if (!f->code.cuda.n_containers && !f->code.embedded.n_containers &&
         !f->code.relocatable.n_containers && !f->code.n_targets) {
-        line(o, "GPU code",
-             f->code.incomplete ? "cannot tell"
-             : f->code.searched ? "none"
-                                : "none in its sections");
+        gpu_line(o, "GPU code",
+                 f->code.incomplete ? "cannot tell"
+                 : f->code.searched ? "none"
+                                    : "none in its sections");
     }
     for (size_t i = 0; i < f->families.n; i++) {
         const struct gpu_family *x = &f->families.items[i];
-        line(o, x->name,
-             arena_printf(a, "%s (%s)", x->version ? x->version : "version not known",
-                          str_printable(a, x->source)));
+        gpu_line(o, x->name,
+                 arena_printf(a, "%s (%s)", x->version ? x->version : "version not known",
+                              str_printable(a, x->source)));
     }
     for (size_t i = 0; i < f->code.n_notes; i++) {
-        line(o, "note", str_printable(a, f->code.notes[i]));
+        gpu_line(o, "note", str_printable(a, f->code.notes[i]));
     }
 }
 

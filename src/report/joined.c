@@ -12,7 +12,7 @@ static const struct diag_finding *explained_by(const struct probe_report *r, siz
 
 /* ------------------------------------------------------------------ text */
 
-static size_t count(const struct probe_report *r, enum probe_outcome outcome)
+static size_t stages_count(const struct probe_report *r, enum probe_outcome outcome)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->runs.n; i++) {
@@ -22,7 +22,7 @@ static size_t count(const struct probe_report *r, enum probe_outcome outcome)
 }
 
 /* Of the stages that lack one library the first is told. */
-static bool is_told(const struct probe_report *r, size_t i, const struct diag_finding *f)
+static bool finding_is_told(const struct probe_report *r, size_t i, const struct diag_finding *f)
 {
     const struct probe_run *run = &r->runs.items[i];
     for (size_t k = 0; k < i && run->no_library; k++) {
@@ -39,7 +39,7 @@ void report_joined_text(const struct out *o, const struct model *m, const struct
                         const struct diag_report *findings)
 {
     struct arena *a = m->arena;
-    size_t passed = count(r, PROBE_PASSED), not_run = count(r, PROBE_NOT_RUN);
+    size_t passed = stages_count(r, PROBE_PASSED), not_run = stages_count(r, PROBE_NOT_RUN);
     fputc('\n', o->file);
     out_print(o, OUT_BOLD, "probe");
     fprintf(o->file, "    %zu stage%s passed, %zu not run\n", passed, passed == 1 ? "" : "s",
@@ -47,7 +47,7 @@ void report_joined_text(const struct out *o, const struct model *m, const struct
     for (size_t i = 0; i < r->runs.n; i++) {
         const struct probe_run *run = &r->runs.items[i];
         const struct diag_finding *f = explained_by(r, i, findings);
-        if (!is_told(r, i, f)) {
+        if (!finding_is_told(r, i, f)) {
             continue;
         }
         report_probe_line(o, a, run);

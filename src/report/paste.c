@@ -35,7 +35,8 @@ static void finding(struct paste *p, const struct diag_finding *f)
     evidence(p, &f->evidence);
 }
 
-static void texts(struct paste *p, const char *key, const char *const *items, size_t n, size_t most)
+static void paste_texts(struct paste *p, const char *key, const char *const *items, size_t n,
+                        size_t most)
 {
     for (size_t i = 0; i < n && i < most; i++) {
         paste_line(p, key, items[i]);
@@ -54,8 +55,8 @@ static void findings(struct paste *p, const struct diag_report *r)
     if (r->findings.n > FINDINGS_MAX) {
         fprintf(p->out.file, "  and %zu more\n", r->findings.n - FINDINGS_MAX);
     }
-    texts(p, "fine", r->fine.items, r->fine.n, FINE_MAX);
-    texts(p, "note", r->notes.items, r->notes.n, NOTES_MAX);
+    paste_texts(p, "fine", r->fine.items, r->fine.n, FINE_MAX);
+    paste_texts(p, "note", r->notes.items, r->notes.n, NOTES_MAX);
     if (r->findings.n + r->fine.n + r->notes.n == 0) {
         fprintf(p->out.file, "  none\n");
     }

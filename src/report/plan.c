@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 
-static json_t *text(const struct model *m, const char *s)
+static json_t *plan_text(const struct model *m, const char *s)
 {
     return out_json_text(m->arena, s);
 }
@@ -21,22 +21,22 @@ const char *report_plan_verdict(const struct diag_report *r)
 
 /* ------------------------------------------------------------------ JSON */
 
-static json_t *texts_json(const struct model *m, const char *const *items, size_t n)
+static json_t *plan_texts_json(const struct model *m, const char *const *items, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        json_add(list, text(m, items[i]));
+        json_add(list, plan_text(m, items[i]));
     }
     return list;
 }
 
-static json_t *links_json(const struct model *m, const struct plan_step *s)
+static json_t *plan_links_json(const struct model *m, const struct plan_step *s)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_links; i++) {
         json_t *o = json_object();
-        json_put(o, "path", text(m, s->links[i].path));
-        json_put(o, "target", text(m, s->links[i].target));
+        json_put(o, "path", plan_text(m, s->links[i].path));
+        json_put(o, "target", plan_text(m, s->links[i].target));
         json_add(list, o);
     }
     return list;
@@ -47,10 +47,10 @@ static json_t *packages_json(const struct model *m, const struct plan_step *s)
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_packages; i++) {
         json_t *o = json_object();
-        json_put(o, "name", text(m, s->packages[i].name));
-        json_put(o, "from", text(m, s->packages[i].from));
-        json_put(o, "to", text(m, s->packages[i].to));
-        json_put(o, "why", text(m, s->packages[i].why));
+        json_put(o, "name", plan_text(m, s->packages[i].name));
+        json_put(o, "from", plan_text(m, s->packages[i].from));
+        json_put(o, "to", plan_text(m, s->packages[i].to));
+        json_put(o, "why", plan_text(m, s->packages[i].why));
         json_add(list, o);
     }
     return list;
@@ -62,7 +62,7 @@ static json_t *sonames_json(const struct model *m, const struct plan_step *s)
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_paths; i++) {
         const struct ldso_file *f = ldso_store_get(m->store, s->paths[i])->file;
-        json_add(list, text(m, f ? f->image.soname : NULL));
+        json_add(list, plan_text(m, f ? f->image.soname : NULL));
     }
     return list;
 }
@@ -71,32 +71,32 @@ static json_t *sonames_json(const struct model *m, const struct plan_step *s)
 static json_t *step_json(const struct model *m, const struct plan_step *s)
 {
     json_t *o = json_object();
-    json_put(o, "kind", text(m, plan_step_name(s->kind)));
-    json_put(o, "text", text(m, s->text));
-    json_put(o, "command", text(m, s->command));
+    json_put(o, "kind", plan_text(m, plan_step_name(s->kind)));
+    json_put(o, "text", plan_text(m, s->text));
+    json_put(o, "command", plan_text(m, s->command));
     switch (s->kind) {
     case PLAN_SET_ENV:
-        json_put(o, "name", text(m, s->name));
-        json_put(o, "value", text(m, s->value));
+        json_put(o, "name", plan_text(m, s->name));
+        json_put(o, "value", plan_text(m, s->value));
         break;
     case PLAN_HOOK:
-        json_put(o, "modules", texts_json(m, s->modules, s->n_modules));
-        json_put(o, "paths", texts_json(m, s->paths, s->n_paths));
+        json_put(o, "modules", plan_texts_json(m, s->modules, s->n_modules));
+        json_put(o, "paths", plan_texts_json(m, s->paths, s->n_paths));
         break;
     case PLAN_PRELOAD:
-        json_put(o, "paths", texts_json(m, s->paths, s->n_paths));
+        json_put(o, "paths", plan_texts_json(m, s->paths, s->n_paths));
         json_put(o, "sonames", sonames_json(m, s));
         break;
     case PLAN_SHADOW:
-        json_put(o, "folder", text(m, s->folder));
-        json_put(o, "links", links_json(m, s));
+        json_put(o, "folder", plan_text(m, s->folder));
+        json_put(o, "links", plan_links_json(m, s));
         break;
-    case PLAN_LINK: json_put(o, "links", links_json(m, s)); break;
+    case PLAN_LINK: json_put(o, "links", plan_links_json(m, s)); break;
     case PLAN_EDIT_ELF:
-        json_put(o, "file", text(m, s->file));
-        json_put(o, "tag", text(m, s->runpath ? "RUNPATH" : "RPATH"));
-        json_put(o, "old_path", text(m, s->old_path));
-        json_put(o, "new_path", text(m, s->new_path));
+        json_put(o, "file", plan_text(m, s->file));
+        json_put(o, "tag", plan_text(m, s->runpath ? "RUNPATH" : "RPATH"));
+        json_put(o, "old_path", plan_text(m, s->old_path));
+        json_put(o, "new_path", plan_text(m, s->new_path));
         break;
     case PLAN_PACKAGES: json_put(o, "packages", packages_json(m, s)); break;
     case PLAN_TEXT: break;
@@ -125,11 +125,11 @@ static json_t *proof_json(const struct model *m, const struct plan_way *way)
     for (size_t i = 0; i < way->proof.n; i++) {
         const struct plan_request *r = &way->proof.items[i];
         json_t *o = json_object();
-        json_put(o, "script", text(m, r->script));
-        json_put(o, "name", text(m, r->name));
-        json_put(o, "caller", text(m, r->caller));
-        json_put(o, "before", text(m, r->before));
-        json_put(o, "after", text(m, r->after));
+        json_put(o, "script", plan_text(m, r->script));
+        json_put(o, "name", plan_text(m, r->name));
+        json_put(o, "caller", plan_text(m, r->caller));
+        json_put(o, "before", plan_text(m, r->before));
+        json_put(o, "after", plan_text(m, r->after));
         json_add(list, o);
     }
     return list;
@@ -140,8 +140,8 @@ static json_t *way_json(const struct model *m, const struct diag_report *r,
 {
     json_t *o = json_object(), *steps = json_array(), *leaves = json_array();
     json_put(o, "number", json_integer((json_int_t)number));
-    json_put(o, "reach", text(m, plan_reach_name(way->reach)));
-    json_put(o, "title", text(m, way->title));
+    json_put(o, "reach", plan_text(m, plan_reach_name(way->reach)));
+    json_put(o, "title", plan_text(m, way->title));
     for (size_t i = 0; i < way->steps.n; i++) {
         json_add(steps, step_json(m, &way->steps.items[i]));
     }
@@ -154,7 +154,7 @@ static json_t *way_json(const struct model *m, const struct diag_report *r,
     json_put(o, "proof", proof_json(m, way));
     json_put(o, "kept", json_integer((json_int_t)way->n_kept));
     json_put(o, "moved", json_integer((json_int_t)way->n_moved));
-    json_put(o, "unproved", text(m, way->unproved));
+    json_put(o, "unproved", plan_text(m, way->unproved));
     return o;
 }
 
@@ -173,14 +173,14 @@ json_t *report_plan_json(const struct model *m, const struct diag_report *r,
     }
     json_put(doc, "ways", ways);
     json_put(doc, "left", indexes_json(r, plan->left.items, plan->left.n));
-    json_put(doc, "cannot", texts_json(m, plan->cannot.items, plan->cannot.n));
-    json_put(doc, "verdict", text(m, report_plan_verdict(r)));
+    json_put(doc, "cannot", plan_texts_json(m, plan->cannot.items, plan->cannot.n));
+    json_put(doc, "verdict", plan_text(m, report_plan_verdict(r)));
     return doc;
 }
 
 /* ------------------------------------------------------------------ text */
 
-static void item(const struct out *o, const char *label, const char *value)
+static void plan_item(const struct out *o, const char *label, const char *value)
 {
     fprintf(o->file, "  %-10s", label);
     out_wrap(o, 12, value);
@@ -200,19 +200,19 @@ static void mends_text(const struct out *o, const struct model *m, const struct 
     for (size_t i = 0; i < way->mends.n; i++) {
         list = arena_printf(m->arena, "%s%s%s", list, i ? ", " : "", way->mends.items[i]->culprit);
     }
-    item(o, "mends", report_shorten(m, list));
+    plan_item(o, "mends", report_shorten(m, list));
     for (size_t i = 0; i < r->findings.n; i++) {
         const struct diag_finding *f = r->findings.items[i];
         if (f->severity == DIAG_ERROR && !plan_way_mends(way, f)) {
-            item(o, "leaves", report_shorten(m, f->summary));
+            plan_item(o, "leaves", report_shorten(m, f->summary));
         }
     }
     for (size_t i = 0; i < way->leaves.n; i++) {
-        item(o, "leaves", report_shorten(m, way->leaves.items[i]->summary));
+        plan_item(o, "leaves", report_shorten(m, way->leaves.items[i]->summary));
     }
 }
 
-static bool same_text(const char *a, const char *b)
+static bool commands_are_same(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -222,8 +222,8 @@ static bool same_proof(const struct plan_way *a, const struct plan_way *b)
     bool same = a->proof.n && a->proof.n == b->proof.n && a->n_kept == b->n_kept && !b->unproved;
     for (size_t i = 0; same && i < a->proof.n; i++) {
         const struct plan_request *x = &a->proof.items[i], *y = &b->proof.items[i];
-        same = strcmp(x->name, y->name) == 0 && same_text(x->before, y->before) &&
-               same_text(x->after, y->after);
+        same = strcmp(x->name, y->name) == 0 && commands_are_same(x->before, y->before) &&
+               commands_are_same(x->after, y->after);
     }
     return same;
 }
@@ -237,24 +237,26 @@ static void proof_text(const struct out *o, const struct model *m, const struct 
     const struct plan_way *way = &plan->ways.items[index];
     for (size_t i = 0; i < index && !way->unproved; i++) {
         if (same_proof(way, &plan->ways.items[i])) {
-            item(o, label, arena_printf(a, "the same as that of way %zu", i + 1));
+            plan_item(o, label, arena_printf(a, "the same as that of way %zu", i + 1));
             return;
         }
     }
     for (size_t i = 0; i < way->proof.n; i++) {
         const struct plan_request *r = &way->proof.items[i];
-        item(o, label,
-             report_shorten(m, arena_printf(a, "%s: %s -> %s", path_base(r->name),
-                                            r->before ? path_normal(a, r->before) : "not found",
-                                            r->after ? path_normal(a, r->after) : "not found")));
+        plan_item(
+            o, label,
+            report_shorten(m, arena_printf(a, "%s: %s -> %s", path_base(r->name),
+                                           r->before ? path_normal(a, r->before) : "not found",
+                                           r->after ? path_normal(a, r->after) : "not found")));
         label = "";
     }
     if (way->unproved) {
-        item(o, label, arena_printf(a, "none: %s", way->unproved));
+        plan_item(o, label, arena_printf(a, "none: %s", way->unproved));
     } else {
-        item(o, label,
-             arena_printf(a, "%zu other request%s where %s did", way->n_kept,
-                          way->n_kept == 1 ? " ends" : "s end", way->n_kept == 1 ? "it" : "they"));
+        plan_item(o, label,
+                  arena_printf(a, "%zu other request%s where %s did", way->n_kept,
+                               way->n_kept == 1 ? " ends" : "s end",
+                               way->n_kept == 1 ? "it" : "they"));
     }
 }
 
@@ -272,12 +274,12 @@ static void packages_text(const struct out *o, const struct model *m, const stru
 {
     for (size_t i = 0; i < s->n_packages; i++) {
         const struct plan_package *p = &s->packages[i];
-        bool again = same_text(p->from, p->to), moves = p->from && !again;
-        item(o, "",
-             arena_printf(m->arena, "%s%s%s%s%s%s: %s", p->name, p->from || p->to ? " " : "",
-                          p->from ? p->from : "", moves ? " -> " : "",
-                          p->to && !(p->from && again) ? p->to : "", again ? " again" : "",
-                          report_shorten(m, p->why)));
+        bool again = commands_are_same(p->from, p->to), moves = p->from && !again;
+        plan_item(o, "",
+                  arena_printf(m->arena, "%s%s%s%s%s%s: %s", p->name, p->from || p->to ? " " : "",
+                               p->from ? p->from : "", moves ? " -> " : "",
+                               p->to && !(p->from && again) ? p->to : "", again ? " again" : "",
+                               report_shorten(m, p->why)));
     }
 }
 
@@ -290,12 +292,12 @@ static void way_text(const struct out *o, const struct model *m, const struct di
     out_print(o, OUT_GREEN, "%zu", number);
     fprintf(o->file, "%*s", number < 10 ? 11 : 10, "");
     out_wrap(o, 12, report_shorten(m, way->title));
-    item(o, "changes", reaches[way->reach]);
+    plan_item(o, "changes", reaches[way->reach]);
     mends_text(o, m, r, way);
     for (size_t i = 0; i < way->steps.n; i++) {
         const struct plan_step *s = &way->steps.items[i];
         if (strcmp(s->text, way->title) != 0) {
-            item(o, i ? "then" : "to do", report_shorten(m, s->text));
+            plan_item(o, i ? "then" : "to do", report_shorten(m, s->text));
         }
         packages_text(o, m, s);
         if (s->command) {

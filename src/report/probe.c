@@ -31,7 +31,7 @@ void report_probe_line(const struct out *o, struct arena *a, const struct probe_
                                            run->says, time)));
 }
 
-static void paragraph(const struct out *o, struct arena *a, const char *text)
+static void probe_paragraph(const struct out *o, struct arena *a, const char *text)
 {
     out_wrap(o, 0, str_printable(a, text));
 }
@@ -61,10 +61,10 @@ static void not_run_text(const struct out *o, struct arena *a, const struct prob
             }
         }
         if (n) {
-            paragraph(o, a,
-                      n <= NAMES_MAX
-                          ? arena_printf(a, "Not run because of %s: %s.", because, names)
-                          : arena_printf(a, "Not run because of %s: %zu stages.", because, n));
+            probe_paragraph(
+                o, a,
+                n <= NAMES_MAX ? arena_printf(a, "Not run because of %s: %s.", because, names)
+                               : arena_printf(a, "Not run because of %s: %zu stages.", because, n));
         }
     }
 }
@@ -92,7 +92,8 @@ static void no_library_text(const struct out *o, struct arena *a, const struct p
         }
     }
     if (names) {
-        paragraph(o, a, arena_printf(a, "Not tried, as the target loads none of them: %s.", names));
+        probe_paragraph(o, a,
+                        arena_printf(a, "Not tried, as the target loads none of them: %s.", names));
     }
 }
 
@@ -108,7 +109,7 @@ static void output_text(const struct out *o, struct arena *a, const struct probe
         }
     }
     if (n) {
-        paragraph(o, a, n > LINES_MAX ? "The last lines that it wrote:" : "It wrote:");
+        probe_paragraph(o, a, n > LINES_MAX ? "The last lines that it wrote:" : "It wrote:");
     }
     for (size_t i = n > LINES_MAX ? n - LINES_MAX : 0; i < n; i++) {
         out_print(o, OUT_DIM, "  | %s\n", str_printable(a, str_dup(a, last[i % LINES_MAX])));
@@ -133,16 +134,17 @@ static void failure_text(const struct out *o, struct arena *a, const struct prob
 {
     const struct probe_run *before = last_passed(r, f);
     fputc('\n', o->file);
-    paragraph(o, a, arena_printf(a, "First failure: %s.", title(a, f->stage, f->device)));
+    probe_paragraph(o, a, arena_printf(a, "First failure: %s.", title(a, f->stage, f->device)));
     if (before) {
-        paragraph(o, a, arena_printf(a, "What works up to there: %s.", before->stage->shows));
+        probe_paragraph(o, a, arena_printf(a, "What works up to there: %s.", before->stage->shows));
     }
     if (f->outcome == PROBE_TIMED_OUT) {
-        paragraph(o, a,
-                  "It may hang, or need more time (see --timeout SECONDS). That does not mean "
-                  "that it is broken.");
+        probe_paragraph(
+            o, a,
+            "It may hang, or need more time (see --timeout SECONDS). That does not mean "
+            "that it is broken.");
     } else if (f->means) {
-        paragraph(o, a, f->means);
+        probe_paragraph(o, a, f->means);
     }
     output_text(o, a, f);
 }
@@ -175,17 +177,17 @@ void report_probe_sum(const struct out *o, struct arena *a, const struct probe_r
     }
     const char *verdict = verdict_text(r);
     for (size_t i = 0; i < r->findings.n; i++) {
-        paragraph(o, a, r->findings.items[i].says);
+        probe_paragraph(o, a, r->findings.items[i].says);
     }
     if (verdict) {
         fputc('\n', o->file);
-        paragraph(o, a, verdict);
+        probe_paragraph(o, a, verdict);
     }
 }
 
 /* ------------------------------------------------------------------ JSON */
 
-static json_t *facts_json(struct arena *a, const probe_facts *facts)
+static json_t *probe_facts_json(struct arena *a, const probe_facts *facts)
 {
     json_t *o = json_object();
     for (size_t i = 0; i < facts->n; i++) {
@@ -210,7 +212,7 @@ static json_t *run_json(struct arena *a, const struct probe_run *run)
     json_put(o, "last_call", out_json_text(a, run->last_call));
     json_put(o, "means", out_json_text(a, run->means));
     json_put(o, "slow", json_boolean(run->slow));
-    json_put(o, "facts", facts_json(a, &run->facts));
+    json_put(o, "facts", probe_facts_json(a, &run->facts));
     bool shown = run->outcome != PROBE_PASSED && run->output.n;
     json_put(o, "output", out_json_text(a, shown ? str_dup(a, run->output) : NULL));
     return o;

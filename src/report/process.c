@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/str.h"
 
-static json_t *text(const struct ldso_process *p, const char *s)
+static json_t *process_text(const struct ldso_process *p, const char *s)
 {
     return out_json_text(p->arena, s);
 }
@@ -16,10 +16,10 @@ json_t *report_objects_json(const struct ldso_process *p)
     for (size_t i = 0; i < p->objects.n; i++) {
         const struct ldso_object *o = p->objects.items[i];
         json_t *item = json_object();
-        json_put(item, "path", text(p, o->path));
-        json_put(item, "soname", text(p, o->soname));
-        json_put(item, "by", text(p, o->by ? o->by->path : NULL));
-        json_put(item, "via", text(p, ldso_via_name(o->via)));
+        json_put(item, "path", process_text(p, o->path));
+        json_put(item, "soname", process_text(p, o->soname));
+        json_put(item, "by", process_text(p, o->by ? o->by->path : NULL));
+        json_put(item, "via", process_text(p, ldso_via_name(o->via)));
         json_add(list, item);
     }
     return list;
@@ -31,11 +31,11 @@ json_t *report_loads_json(const struct ldso_process *p)
     for (size_t i = 0; i < p->loads.n; i++) {
         const struct ldso_load *l = &p->loads.items[i];
         json_t *item = json_object();
-        json_put(item, "name", text(p, l->name));
-        json_put(item, "caller", text(p, l->caller->path));
-        json_put(item, "outcome", text(p, ldso_outcome_name(l->outcome)));
-        json_put(item, "path", text(p, l->path));
-        json_put(item, "glibc_says", text(p, l->glibc_says));
+        json_put(item, "name", process_text(p, l->name));
+        json_put(item, "caller", process_text(p, l->caller->path));
+        json_put(item, "outcome", process_text(p, ldso_outcome_name(l->outcome)));
+        json_put(item, "path", process_text(p, l->path));
+        json_put(item, "glibc_says", process_text(p, l->glibc_says));
         json_add(list, item);
     }
     return list;
@@ -47,12 +47,12 @@ static json_t *steps_json(const struct ldso_process *p, const struct ldso_reques
     for (size_t i = 0; i < r->steps.n; i++) {
         const struct ldso_step *s = &r->steps.items[i];
         json_t *item = json_object();
-        json_put(item, "path", text(p, s->path));
-        json_put(item, "via", text(p, ldso_via_name(s->via)));
-        json_put(item, "via_object", text(p, s->via_object ? s->via_object->path : NULL));
-        json_put(item, "result", text(p, ldso_result_name(s->result)));
+        json_put(item, "path", process_text(p, s->path));
+        json_put(item, "via", process_text(p, ldso_via_name(s->via)));
+        json_put(item, "via_object", process_text(p, s->via_object ? s->via_object->path : NULL));
+        json_put(item, "result", process_text(p, ldso_result_name(s->result)));
         json_put(item, "fatal", json_boolean(s->fatal));
-        json_put(item, "detail", text(p, s->detail));
+        json_put(item, "detail", process_text(p, s->detail));
         json_add(list, item);
     }
     return list;
@@ -64,15 +64,15 @@ json_t *report_requests_json(const struct ldso_process *p)
     for (size_t i = 0; i < p->requests.n; i++) {
         const struct ldso_request *r = p->requests.items[i];
         json_t *item = json_object();
-        json_put(item, "name", text(p, r->name));
-        json_put(item, "caller", text(p, r->caller ? r->caller->path : NULL));
-        json_put(item, "kind", text(p, ldso_request_kind_name(r->kind)));
-        json_put(item, "outcome", text(p, ldso_outcome_name(r->outcome)));
-        json_put(item, "path", text(p, r->path));
-        json_put(item, "via", r->object ? text(p, ldso_via_name(r->via)) : json_null());
-        json_put(item, "via_object", text(p, r->via_object ? r->via_object->path : NULL));
-        json_put(item, "glibc_says", text(p, r->glibc_says));
-        json_put(item, "really", text(p, r->really));
+        json_put(item, "name", process_text(p, r->name));
+        json_put(item, "caller", process_text(p, r->caller ? r->caller->path : NULL));
+        json_put(item, "kind", process_text(p, ldso_request_kind_name(r->kind)));
+        json_put(item, "outcome", process_text(p, ldso_outcome_name(r->outcome)));
+        json_put(item, "path", process_text(p, r->path));
+        json_put(item, "via", r->object ? process_text(p, ldso_via_name(r->via)) : json_null());
+        json_put(item, "via_object", process_text(p, r->via_object ? r->via_object->path : NULL));
+        json_put(item, "glibc_says", process_text(p, r->glibc_says));
+        json_put(item, "really", process_text(p, r->really));
         json_put(item, "load", r->load < 0 ? json_null() : json_integer(r->load));
         json_put(item, "steps", steps_json(p, r));
         json_add(list, item);
@@ -98,12 +98,12 @@ json_t *report_defects_json(const struct ldso_process *p)
     for (size_t i = 0; i < p->defects.n; i++) {
         const struct ldso_defect *d = &p->defects.items[i];
         json_t *item = json_object();
-        json_put(item, "kind", text(p, defect_names[d->kind]));
-        json_put(item, "object", text(p, d->object->path));
-        json_put(item, "provider", text(p, d->provider ? d->provider->path : NULL));
-        json_put(item, "symbol", text(p, d->symbol));
-        json_put(item, "version", text(p, d->version));
-        json_put(item, "glibc_says", text(p, d->text));
+        json_put(item, "kind", process_text(p, defect_names[d->kind]));
+        json_put(item, "object", process_text(p, d->object->path));
+        json_put(item, "provider", process_text(p, d->provider ? d->provider->path : NULL));
+        json_put(item, "symbol", process_text(p, d->symbol));
+        json_put(item, "version", process_text(p, d->version));
+        json_put(item, "glibc_says", process_text(p, d->text));
         json_put(item, "fatal", json_boolean(d->fatal));
         json_put(item, "load", d->load < 0 ? json_null() : json_integer(d->load));
         json_add(list, item);
@@ -116,13 +116,15 @@ json_t *report_loader_json(const struct ldso_process *p)
     static const char *const kinds[] = {
         [LDSO_GLIBC] = "glibc", [LDSO_MUSL] = "musl", [LDSO_OTHER] = "other"};
     json_t *item = json_object();
-    json_put(item, "kind", p->is_static ? text(p, "none") : text(p, kinds[p->loader.kind]));
-    json_put(item, "path", text(p, p->loader.path));
-    json_put(item, "version", text(p, p->loader.version));
-    json_put(item, "cache", text(p, p->loader.kind == LDSO_GLIBC ? p->loader.cache_path : NULL));
+    json_put(item, "kind",
+             p->is_static ? process_text(p, "none") : process_text(p, kinds[p->loader.kind]));
+    json_put(item, "path", process_text(p, p->loader.path));
+    json_put(item, "version", process_text(p, p->loader.version));
+    json_put(item, "cache",
+             process_text(p, p->loader.kind == LDSO_GLIBC ? p->loader.cache_path : NULL));
     json_t *dirs = json_array();
     for (size_t i = 0; i < p->loader.n_dirs; i++) {
-        json_add(dirs, text(p, p->loader.dirs[i]));
+        json_add(dirs, process_text(p, p->loader.dirs[i]));
     }
     json_put(item, "system_dirs", dirs);
     json_put(item, "system_dirs_assumed", json_boolean(p->loader.dirs_assumed));
@@ -182,7 +184,8 @@ static const char *const result_words[] = {
     [LDSO_NOT_USED] = "not used",
 };
 
-static void step_text(const struct out *o, const struct ldso_process *p, const struct ldso_step *s)
+static void process_step_text(const struct out *o, const struct ldso_process *p,
+                              const struct ldso_step *s)
 {
     const char *path = s->path ? str_printable(p->arena, s->path) : "";
     fprintf(o->file, "    %s%s", path, *path ? "  " : "");
@@ -218,7 +221,7 @@ void report_request_text(const struct out *o, const struct ldso_process *p,
         }
         last = s->via;
         last_object = s->via_object;
-        step_text(o, p, s);
+        process_step_text(o, p, s);
     }
     switch (r->outcome) {
     case LDSO_LOADED:

@@ -52,7 +52,7 @@ static json_t *changes_json(struct arena *a, const struct launch *l)
     return object;
 }
 
-static json_t *links_json(struct arena *a, const struct launch *l)
+static json_t *run_links_json(struct arena *a, const struct launch *l)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < l->links.n; i++) {
@@ -97,7 +97,7 @@ json_t *report_run_json(struct arena *a, const struct report_run *r)
     json_put(doc, "schema", json_integer(1));
     json_put(doc, "program", r->program ? program_json(a, r->program) : json_null());
     json_put(doc, "changes", changes_json(a, r->launch));
-    json_put(doc, "links", links_json(a, r->launch));
+    json_put(doc, "links", run_links_json(a, r->launch));
     json_put(doc, "mends", told_json(a, r->launch->mends.items, r->launch->mends.n));
     json_put(doc, "left", told_json(a, r->launch->left.items, r->launch->left.n));
     json_put(doc, "remarks", remarks);

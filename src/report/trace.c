@@ -168,8 +168,8 @@ static void start_text(const struct out *o, struct arena *a, const struct watch_
     }
 }
 
-static void edit_text(const struct out *o, struct arena *a, const struct watch_process *p,
-                      const struct watch_edit *e)
+static void trace_edit_text(const struct out *o, struct arena *a, const struct watch_process *p,
+                            const struct watch_edit *e)
 {
     out_print(o, OUT_DIM, "[%d] ", p->pid);
     fprintf(o->file, "%s %s %s%s",
@@ -197,7 +197,7 @@ static void event_text(const struct out *o, struct arena *a, const struct watch_
         out_print(o, OUT_DIM, "[%d] ", e->process->pid);
         out_print(o, OUT_RED, "the loader says: %s\n", str_printable(a, e->text));
         return;
-    case WATCH_EDIT: edit_text(o, a, e->process, e->edit); return;
+    case WATCH_EDIT: trace_edit_text(o, a, e->process, e->edit); return;
     case WATCH_OTHER: fprintf(o->file, "%s\n", str_printable(a, e->text)); return;
     }
 }
@@ -212,13 +212,13 @@ void report_trace_event(const struct out *o, const struct watch_event *e)
 
 /* ------------------------------------------------------------------ differences */
 
-static enum diag_severity severity_of(const struct watch_difference *d)
+static enum diag_severity difference_severity(const struct watch_difference *d)
 {
     const struct diag_cause_row *row = d->cause ? diag_cause_by_id(d->cause) : NULL;
     return d->only_told ? DIAG_NOTE : row ? row->severity : DIAG_WARNING;
 }
 
-static void item(const struct out *o, struct arena *a, const char *label, const char *text)
+static void trace_item(const struct out *o, struct arena *a, const char *label, const char *text)
 {
     fprintf(o->file, "  %-9s ", label);
     out_wrap(o, 12, str_printable(a, text));
@@ -228,26 +228,27 @@ static void difference_text(const struct out *o, struct arena *a, const struct w
 {
     static const enum out_style styles[] = {
         [DIAG_NOTE] = OUT_DIM, [DIAG_WARNING] = OUT_YELLOW, [DIAG_ERROR] = OUT_RED};
-    enum diag_severity severity = severity_of(d);
+    enum diag_severity severity = difference_severity(d);
     const char *name = diag_severity_name(severity);
     fputc('\n', o->file);
     out_print(o, styles[severity], "%s", name);
     fprintf(o->file, "%*s", (int)(9 - strlen(name)), "");
     out_wrap(o, 9, str_printable(a, d->summary));
     for (size_t i = 0; i < d->likewise.n; i++) {
-        item(o, a, i ? "" : "likewise", d->likewise.items[i]);
+        trace_item(o, a, i ? "" : "likewise", d->likewise.items[i]);
     }
     if (d->to_do) {
-        item(o, a, "to do", d->to_do);
+        trace_item(o, a, "to do", d->to_do);
     }
-    item(o, a, "because",
-         arena_printf(a, "process %d, %s%s%s", d->process->pid, d->name,
-                      d->caller ? ", asked for by " : " at the start", d->caller ? d->caller : ""));
+    trace_item(o, a, "because",
+               arena_printf(a, "process %d, %s%s%s", d->process->pid, d->name,
+                            d->caller ? ", asked for by " : " at the start",
+                            d->caller ? d->caller : ""));
     for (size_t i = 0; i < d->evidence.n; i++) {
-        item(o, a, "", d->evidence.items[i]);
+        trace_item(o, a, "", d->evidence.items[i]);
     }
     if (d->cause) {
-        item(o, a, "more", arena_printf(a, "gpumend explain %s", d->cause));
+        trace_item(o, a, "more", arena_printf(a, "gpumend explain %s", d->cause));
     }
 }
 
@@ -287,7 +288,7 @@ void report_trace_text(const struct out *o, struct arena *a, const struct watch_
 
 /* ------------------------------------------------------------------ JSON */
 
-static json_t *texts(struct arena *a, const char *const *items, size_t n)
+static json_t *trace_texts(struct arena *a, const char *const *items, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
@@ -314,10 +315,10 @@ static json_t *difference_json(struct arena *a, const struct watch_difference *d
     json_put(line, "seen", answer_json(a, &d->seen));
     json_put(line, "model", answer_json(a, &d->model));
     json_put(line, "cause", out_json_text(a, d->cause));
-    json_put(line, "severity", json_string(diag_severity_name(severity_of(d))));
+    json_put(line, "severity", json_string(diag_severity_name(difference_severity(d))));
     json_put(line, "summary", out_json_text(a, d->summary));
-    json_put(line, "evidence", texts(a, d->evidence.items, d->evidence.n));
-    json_put(line, "likewise", texts(a, d->likewise.items, d->likewise.n));
+    json_put(line, "evidence", trace_texts(a, d->evidence.items, d->evidence.n));
+    json_put(line, "likewise", trace_texts(a, d->likewise.items, d->likewise.n));
     json_put(line, "to_do", out_json_text(a, d->to_do));
     return line;
 }
@@ -335,7 +336,7 @@ static json_t *sum_json(struct arena *a, const struct watch_comparison *c)
     json_put(line, "foreseen", json_integer((json_int_t)c->n_foreseen));
     json_put(line, "as_foreseen", json_integer((json_int_t)c->n_as_foreseen));
     json_put(line, "not_made", json_integer((json_int_t)c->n_not_made));
-    json_put(line, "notes", texts(a, c->notes.items, c->notes.n));
+    json_put(line, "notes", trace_texts(a, c->notes.items, c->notes.n));
     return line;
 }
 

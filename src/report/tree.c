@@ -41,12 +41,12 @@ static struct node caller_of(const struct ldso_process *p, const struct ldso_req
     return (struct node){.object = r->caller ? r->caller : p->main};
 }
 
-static struct node answer_of(const struct ldso_request *r)
+static struct node request_node(const struct ldso_request *r)
 {
     return r->object ? (struct node){.object = r->object} : (struct node){.missing = r->name};
 }
 
-static size_t index_of(const struct graph *g, struct node key)
+static size_t graph_index(const struct graph *g, struct node key)
 {
     const struct node *found = bsearch(&key, g->nodes.items, g->nodes.n, sizeof key, compare_nodes);
     return (size_t)(found - g->nodes.items);
@@ -57,7 +57,7 @@ static void add_nodes(const struct ldso_process *p, struct graph *g)
     VEC_PUSH(g->arena, &g->nodes, (struct node){.object = p->main});
     for (size_t i = 0; i < p->requests.n; i++) {
         VEC_PUSH(g->arena, &g->nodes, caller_of(p, p->requests.items[i]));
-        VEC_PUSH(g->arena, &g->nodes, answer_of(p->requests.items[i]));
+        VEC_PUSH(g->arena, &g->nodes, request_node(p->requests.items[i]));
     }
     qsort(g->nodes.items, g->nodes.n, sizeof *g->nodes.items, compare_nodes);
     size_t n = 0;
@@ -77,7 +77,7 @@ static void add_edges(const struct ldso_process *p, struct graph *g)
     g->first = arena_array(g->arena, g->nodes.n + 1, sizeof *g->first);
     for (size_t i = 0; i < n; i++) {
         const struct ldso_request *r = p->requests.items[i];
-        struct edge e = {index_of(g, caller_of(p, r)), index_of(g, answer_of(r)), r};
+        struct edge e = {graph_index(g, caller_of(p, r)), graph_index(g, request_node(r)), r};
         VEC_PUSH(g->arena, &g->edges, e);
         g->first[(g->inverted ? e.to : e.from) + 1]++;
     }
@@ -170,7 +170,7 @@ void report_tree(const struct out *o, const struct ldso_process *p)
 {
     struct graph g;
     make_graph(p, false, &g);
-    print_from(o, &g, index_of(&g, (struct node){.object = p->main}));
+    print_from(o, &g, graph_index(&g, (struct node){.object = p->main}));
 }
 
 static bool answers_to(const struct node *n, const char *name)

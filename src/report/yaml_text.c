@@ -14,7 +14,7 @@ struct writer {
     size_t n, cap;
 };
 
-static int take(void *arg, unsigned char *data, size_t n)
+static int writer_take(void *arg, unsigned char *data, size_t n)
 {
     struct writer *w = arg;
     if (w->n + n + 1 > w->cap) {
@@ -33,7 +33,7 @@ static int take(void *arg, unsigned char *data, size_t n)
 }
 
 /* A word that no version of YAML takes for a number, a truth or nothing. */
-static bool is_plain(const char *text)
+static bool scalar_is_plain(const char *text)
 {
     static const char *const words[] = {"y",   "n",    "yes",   "no",   "on",
                                         "off", "true", "false", "null", NULL};
@@ -69,7 +69,7 @@ static int emit_object(struct writer *w, const json_t *value)
              yaml_emitter_emit(&w->emitter, &e);
     json_object_foreach((json_t *)(uintptr_t)value, key, item)
     {
-        ok = ok && emit_scalar(w, key, !is_plain(key)) && emit(w, item);
+        ok = ok && emit_scalar(w, key, !scalar_is_plain(key)) && emit(w, item);
     }
     return ok && yaml_mapping_end_event_initialize(&e) && yaml_emitter_emit(&w->emitter, &e);
 }
@@ -91,7 +91,7 @@ static int emit(struct writer *w, const json_t *value)
     case JSON_OBJECT: return emit_object(w, value);
     case JSON_ARRAY: return emit_array(w, value);
     case JSON_STRING:
-        return emit_scalar(w, json_string_value(value), !is_plain(json_string_value(value)));
+        return emit_scalar(w, json_string_value(value), !scalar_is_plain(json_string_value(value)));
     case JSON_INTEGER:
         return emit_scalar(w, arena_printf(w->arena, "%lld", (long long)json_integer_value(value)),
                            false);
@@ -118,7 +118,7 @@ const char *report_yaml_text(struct arena *a, const json_t *documents)
     if (!yaml_emitter_initialize(&w.emitter)) {
         return NULL;
     }
-    yaml_emitter_set_output(&w.emitter, take, &w);
+    yaml_emitter_set_output(&w.emitter, writer_take, &w);
     yaml_emitter_set_width(&w.emitter, -1);
     int ok = yaml_stream_start_event_initialize(&e, YAML_UTF8_ENCODING) &&
              yaml_emitter_emit(&w.emitter, &e);
