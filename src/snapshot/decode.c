@@ -29,7 +29,7 @@ struct decoder {
     size_t n_content;
 };
 
-static int bad(struct decoder *d, const char *where, const char *what)
+static int decoder_bad(struct decoder *d, const char *where, const char *what)
 {
     return gm_err_set(d->err, GM_ERR_FORMAT, "%s: %s", str_printable(d->arena, where), what);
 }
@@ -160,7 +160,7 @@ static bool is_plain_path(const char *path)
     return true;
 }
 
-static bool is_name(const char *name)
+static bool node_is_name(const char *name)
 {
     return name && *name && strlen(name) <= NAME_BYTES_MAX && !strchr(name, '/') &&
            strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
@@ -189,7 +189,7 @@ static bool range_of(struct decoder *d, const json_t *item, uint64_t size, struc
     return true;
 }
 
-static bool read_ranges(struct decoder *d, const json_t *list, struct snap_node *n)
+static bool node_read_ranges(struct decoder *d, const json_t *list, struct snap_node *n)
 {
     size_t count = json_array_size(list);
     if (!json_is_array(list) || n->size == 0) {
@@ -231,7 +231,7 @@ static bool read_head(struct decoder *d, const json_t *o, struct snap_node *n)
     return true;
 }
 
-static bool read_file(struct decoder *d, const json_t *o, struct snap_node *n)
+static bool node_read_file(struct decoder *d, const json_t *o, struct snap_node *n)
 {
     json_int_t size;
     if (!integer_in(o, "size", 0, FILE_BYTES_MAX, &size)) {
@@ -241,7 +241,7 @@ static bool read_file(struct decoder *d, const json_t *o, struct snap_node *n)
     const json_t *pages = json_object_get(o, "pages");
     return rc_of(o, "open", 0, &n->open_rc) && rc_of(o, "read", 0, &n->read_rc) &&
            rc_of(o, "capabilities", 1, &n->capabilities) && read_head(d, o, n) &&
-           (!pages || read_ranges(d, pages, n));
+           (!pages || node_read_ranges(d, pages, n));
 }
 
 static bool read_names(struct decoder *d, const json_t *o, struct snap_node *n)
@@ -257,7 +257,7 @@ static bool read_names(struct decoder *d, const json_t *o, struct snap_node *n)
         return false;
     }
     for (size_t i = 0; i < list.n; i++) {
-        if (!is_name(list.items[i]) || (i && strcmp(list.items[i - 1], list.items[i]) >= 0)) {
+        if (!node_is_name(list.items[i]) || (i && strcmp(list.items[i - 1], list.items[i]) >= 0)) {
             return false;
         }
         VEC_PUSH(d->arena, &n->names, (struct snap_name){.name = list.items[i]});
@@ -270,7 +270,7 @@ static bool add_failed(struct decoder *d, const struct snap_node *dir, const jso
                        int error)
 {
     const char *text;
-    if (!text_of(d, name, &text) || !is_name(text)) {
+    if (!text_of(d, name, &text) || !node_is_name(text)) {
         return false;
     }
     const char *slash = dir->path[1] ? "/" : "";
@@ -329,7 +329,7 @@ static bool read_owner(const json_t *o, struct snap_node *n)
     return true;
 }
 
-static bool read_device(const json_t *o, struct snap_node *n)
+static bool node_read_device(const json_t *o, struct snap_node *n)
 {
     json_int_t major, minor;
     if (!integer_in(o, "major", 0, UINT32_MAX, &major) ||
@@ -369,10 +369,10 @@ static bool read_by_type(struct decoder *d, const json_t *o, struct snap_node *n
 {
     switch (n->type) {
     case SNAP_LINK: return read_link(d, o, n);
-    case SNAP_FILE: return read_owner(o, n) && read_access(o, n) && read_file(d, o, n);
+    case SNAP_FILE: return read_owner(o, n) && read_access(o, n) && node_read_file(d, o, n);
     case SNAP_DIR: return read_owner(o, n) && read_access(o, n) && read_names(d, o, n);
     case SNAP_CHAR:
-    case SNAP_BLOCK: return read_owner(o, n) && read_access(o, n) && read_device(o, n);
+    case SNAP_BLOCK: return read_owner(o, n) && read_access(o, n) && node_read_device(o, n);
     case SNAP_OTHER: return read_owner(o, n) && read_access(o, n);
     case SNAP_ERROR: break;
     }
@@ -384,21 +384,21 @@ static int read_node(struct decoder *d, const json_t *o, size_t index)
     const char *path;
     enum snap_type type;
     if (!text_of(d, json_object_get(o, "path"), &path) || !path || !is_plain_path(path)) {
-        return bad(d, "files", "a path that is not plain");
+        return decoder_bad(d, "files", "a path that is not plain");
     }
     if (!type_named(json_object_get(o, "type"), &type)) {
-        return bad(d, path, "its type is none");
+        return decoder_bad(d, path, "its type is none");
     }
     struct snap_node *n = snap_put(&d->s->files, path);
     if (!n) {
-        return bad(d, path, "it stands there twice");
+        return decoder_bad(d, path, "it stands there twice");
     }
     n->type = type;
     n->error = 0;
     n->dev = 1;
     n->ino = index + 1;
     if (!read_by_type(d, o, n)) {
-        return bad(d, path, "what is said of it makes no sense");
+        return decoder_bad(d, path, "what is said of it makes no sense");
     }
     return 0;
 }
@@ -409,29 +409,29 @@ static int read_relations(struct decoder *d, const json_t *o)
     const char *path, *same;
     if (!text_of(d, json_object_get(o, "path"), &path) ||
         !text_of(d, json_object_get(o, "same_as"), &same)) {
-        return bad(d, "files", "a path that is no text");
+        return decoder_bad(d, "files", "a path that is no text");
     }
     struct snap_node *n = snap_find(&d->s->files, path);
     const struct snap_node *up = snap_find(&d->s->files, path_dir(d->arena, path));
     const struct snap_node *first = same ? snap_find(&d->s->files, same) : NULL;
     if (!up || up->type != SNAP_DIR) {
-        return bad(d, path, "it is in no folder");
+        return decoder_bad(d, path, "it is in no folder");
     }
     if (same && (!first || first->type != SNAP_FILE || n->type != SNAP_FILE)) {
-        return bad(d, path, "the file it is the same as is not there");
+        return decoder_bad(d, path, "the file it is the same as is not there");
     }
     if (first) {
         n->ino = first->ino;
     }
     return n->type != SNAP_DIR || read_failures(d, o, n)
                ? 0
-               : bad(d, path, "what it does not hold makes no sense");
+               : decoder_bad(d, path, "what it does not hold makes no sense");
 }
 
 static int read_files(struct decoder *d, const json_t *list)
 {
     size_t n = json_array_size(list);
-    int rc = n ? 0 : bad(d, "files", "there are none");
+    int rc = n ? 0 : decoder_bad(d, "files", "there are none");
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = read_node(d, json_array_get(list, i), i);
     }
@@ -448,11 +448,11 @@ static int read_content(struct decoder *d, const json_t *o)
     json_int_t bytes;
     const json_t *chunks = json_object_get(o, "chunks");
     if (!integer_in(o, "bytes", 0, CONTENT_BYTES_MAX, &bytes)) {
-        return bad(d, "content", "its size is none, or too large");
+        return decoder_bad(d, "content", "its size is none, or too large");
     }
     size_t n = (size_t)bytes;
     if (json_array_size(chunks) != (n + SNAPSHOT_CHUNK_BYTES - 1) / SNAPSHOT_CHUNK_BYTES) {
-        return bad(d, "content", "the number of its chunks does not fit its size");
+        return decoder_bad(d, "content", "the number of its chunks does not fit its size");
     }
     unsigned char *out = arena_alloc(d->arena, n + 1);
     for (size_t i = 0, at = 0; at < n; i++, at += SNAPSHOT_CHUNK_BYTES) {
@@ -461,10 +461,10 @@ static int read_content(struct decoder *d, const json_t *o)
         struct str packed;
         if (!json_is_string(chunk) ||
             !base64_bytes(d->arena, json_string_value(chunk), json_string_length(chunk), &packed)) {
-            return bad(d, "content", "a chunk is not base64");
+            return decoder_bad(d, "content", "a chunk is not base64");
         }
         if (ZSTD_decompress(out + at, want, packed.s, packed.n) != want) {
-            return bad(d, "content", "a chunk does not unpack to its size");
+            return decoder_bad(d, "content", "a chunk does not unpack to its size");
         }
     }
     d->content = out;
@@ -474,7 +474,7 @@ static int read_content(struct decoder *d, const json_t *o)
 
 /* ------------------------------------------------------------------ the rest */
 
-static bool read_target(struct decoder *d, const json_t *o)
+static bool decoder_read_target(struct decoder *d, const json_t *o)
 {
     struct snapshot *s = d->s;
     s->redacted = json_is_true(json_object_get(o, "redacted"));
@@ -617,27 +617,28 @@ static bool read_facts(struct decoder *d, const json_t *o, const json_t *target)
     return integer_in(target, "pid", 1, 4194304, &pid) && read_live(d, live, (int)pid);
 }
 
-static int read_document(struct decoder *d, const json_t *doc)
+static int decoder_read_document(struct decoder *d, const json_t *doc)
 {
     const char *kind;
     json_int_t schema;
     if (!text_of(d, json_object_get(doc, "kind"), &kind) || !kind ||
         strcmp(kind, "snapshot") != 0) {
-        return bad(d, "the document", "it is not a snapshot");
+        return decoder_bad(d, "the document", "it is not a snapshot");
     }
     if (!integer_in(doc, "schema", 1, 1, &schema)) {
         return gm_err_set(d->err, GM_ERR_UNSUPPORTED,
                           "its schema is not 1: another gpumend made it");
     }
     const json_t *target = json_object_get(doc, "target");
-    if (!text_of(d, json_object_get(doc, "gpumend"), &d->s->gpumend) || !read_target(d, target)) {
-        return bad(d, "target", "what is said of it makes no sense");
+    if (!text_of(d, json_object_get(doc, "gpumend"), &d->s->gpumend) ||
+        !decoder_read_target(d, target)) {
+        return decoder_bad(d, "target", "what is said of it makes no sense");
     }
     if (!read_start(d, json_object_get(doc, "start"))) {
-        return bad(d, "start", "what is said of it makes no sense");
+        return decoder_bad(d, "start", "what is said of it makes no sense");
     }
     if (!read_facts(d, json_object_get(doc, "host_facts"), target)) {
-        return bad(d, "host_facts", "what is said of it makes no sense");
+        return decoder_bad(d, "host_facts", "what is said of it makes no sense");
     }
     int rc = read_content(d, json_object_get(doc, "content"));
     return rc < 0 ? rc : read_files(d, json_object_get(doc, "files"));
@@ -667,7 +668,7 @@ int snapshot_decode(struct snapshot *ret, struct arena *a, const char *text, siz
     *ret = (struct snapshot){.arena = a};
     snap_init(&ret->files, a);
     struct decoder d = {.s = ret, .arena = a, .err = err};
-    int rc = read_document(&d, doc);
+    int rc = decoder_read_document(&d, doc);
     json_decref(doc);
     return rc;
 }

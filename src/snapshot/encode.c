@@ -58,7 +58,7 @@ char *snapshot_base64(struct arena *a, const void *data, size_t n)
 }
 
 /* Text of a file name or of a variable: as it is where it is UTF-8, else base64 behind a mark. */
-static json_t *text(struct arena *a, const char *s)
+static json_t *snapshot_text(struct arena *a, const char *s)
 {
     if (!s) {
         return json_null();
@@ -70,11 +70,11 @@ static json_t *text(struct arena *a, const char *s)
     return json_string(arena_printf(a, SNAPSHOT_BASE64_MARK "%s", snapshot_base64(a, s, n)));
 }
 
-static json_t *texts(struct arena *a, const char *const *items, size_t n)
+static json_t *texts_json_of(struct arena *a, const char *const *items, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        json_add(list, text(a, items[i]));
+        json_add(list, snapshot_text(a, items[i]));
     }
     return list;
 }
@@ -148,7 +148,7 @@ static void set_names(struct encoder *e, json_t *o, const struct snap_node *n)
     }
     json_t *list = json_array();
     for (size_t i = 0; i < n->names.n; i++) {
-        json_add(list, text(e->arena, n->names.items[i].name));
+        json_add(list, snapshot_text(e->arena, n->names.items[i].name));
     }
     json_put(o, "names", list);
     if (n->partly) {
@@ -174,16 +174,16 @@ static void set_access(json_t *o, const struct snap_node *n)
     }
 }
 
-static json_t *node_json(struct encoder *e, const struct snap_node *n)
+static json_t *snapshot_node_json(struct encoder *e, const struct snap_node *n)
 {
     json_t *o = json_object();
-    json_put(o, "path", text(e->arena, n->path));
+    json_put(o, "path", snapshot_text(e->arena, n->path));
     json_put(o, "type", json_string(snapshot_types[n->type]));
     if (n->type == SNAP_LINK) {
         if (n->link_rc < 0) {
             set_rc(o, "readlink", n->link_rc);
         } else {
-            json_put(o, "target", text(e->arena, n->link));
+            json_put(o, "target", snapshot_text(e->arena, n->link));
         }
         return o;
     }
@@ -211,7 +211,7 @@ static void add_failure(struct encoder *e, json_t *folder, const struct snap_nod
         list = json_array();
         json_put(folder, key, list);
     }
-    json_t *name = text(e->arena, path_base(n->path));
+    json_t *name = snapshot_text(e->arena, path_base(n->path));
     if (n->error == -ENOENT) {
         json_add(list, name);
     } else {
@@ -241,7 +241,7 @@ static void mark_same_files(struct encoder *e, struct identity *all, size_t n)
     qsort(all, n, sizeof *all, by_identity);
     for (size_t i = 1, first = 0; i < n; i++) {
         if (all[i].dev == all[first].dev && all[i].ino == all[first].ino) {
-            json_put(all[i].json, "same_as", text(e->arena, all[first].path));
+            json_put(all[i].json, "same_as", snapshot_text(e->arena, all[first].path));
         } else {
             first = i;
         }
@@ -262,7 +262,7 @@ static void add_files(struct encoder *e)
         if (n->type == SNAP_ERROR) {
             continue;
         }
-        of_node[i] = node_json(e, n);
+        of_node[i] = snapshot_node_json(e, n);
         json_add(e->files, of_node[i]);
         if (n->type == SNAP_FILE) {
             ids[n_ids++] = (struct identity){n->dev, n->ino, n->path, of_node[i]};
@@ -311,30 +311,30 @@ static json_t *content_json(struct encoder *e, struct gm_err *err)
 
 /* ------------------------------------------------------------------ the document */
 
-static json_t *target_json(const struct snapshot *s)
+static json_t *snapshot_target_json(const struct snapshot *s)
 {
     json_t *o = json_object();
-    json_put(o, "kind", text(s->arena, s->kind));
-    json_put(o, "path", text(s->arena, s->path));
-    json_put(o, "root", text(s->arena, s->root));
-    json_put(o, "imports", text(s->arena, s->imports));
+    json_put(o, "kind", snapshot_text(s->arena, s->kind));
+    json_put(o, "path", snapshot_text(s->arena, s->path));
+    json_put(o, "root", snapshot_text(s->arena, s->root));
+    json_put(o, "imports", snapshot_text(s->arena, s->imports));
     json_put(o, "pid", s->live ? json_integer(s->live->pid) : json_null());
-    json_put(o, "made", text(s->arena, s->made));
+    json_put(o, "made", snapshot_text(s->arena, s->made));
     json_put(o, "redacted", json_boolean(s->redacted));
     return o;
 }
 
-static json_t *start_json(const struct snapshot *s)
+static json_t *snapshot_start_json(const struct snapshot *s)
 {
     json_t *o = json_object();
-    json_put(o, "env", texts(s->arena, s->env.items, s->env.n));
-    json_put(o, "cwd", text(s->arena, s->cwd));
+    json_put(o, "env", texts_json_of(s->arena, s->env.items, s->env.n));
+    json_put(o, "cwd", snapshot_text(s->arena, s->cwd));
     json_put(o, "uid", json_integer(s->uid));
     json_put(o, "glibc_minor", s->glibc_minor ? json_integer(s->glibc_minor) : json_null());
     return o;
 }
 
-static json_t *children_json(const struct snapshot *s)
+static json_t *snapshot_children_json(const struct snapshot *s)
 {
     const struct model_live *l = s->live;
     json_t *list = json_array();
@@ -342,10 +342,10 @@ static json_t *children_json(const struct snapshot *s)
         const struct model_child *c = &l->children.items[i];
         json_t *o = json_object();
         json_put(o, "pid", json_integer(c->pid));
-        json_put(o, "name", text(s->arena, c->name));
-        json_put(o, "exe", text(s->arena, c->exe));
-        json_put(o, "modules", texts(s->arena, c->modules.items, c->modules.n));
-        json_put(o, "driver", text(s->arena, c->driver));
+        json_put(o, "name", snapshot_text(s->arena, c->name));
+        json_put(o, "exe", snapshot_text(s->arena, c->exe));
+        json_put(o, "modules", texts_json_of(s->arena, c->modules.items, c->modules.n));
+        json_put(o, "driver", snapshot_text(s->arena, c->driver));
         json_put(o, "alike", json_boolean(c->alike));
         json_add(list, o);
     }
@@ -361,32 +361,32 @@ static json_t *live_json(const struct snapshot *s)
     json_t *o = json_object(), *mappings = json_array();
     for (size_t i = 0; i < l->mappings.n; i++) {
         json_add(mappings,
-                 json_pack("{s:o, s:b}", "path", text(s->arena, l->mappings.items[i].path),
+                 json_pack("{s:o, s:b}", "path", snapshot_text(s->arena, l->mappings.items[i].path),
                            "deleted", l->mappings.items[i].deleted));
     }
-    json_put(o, "exe", text(s->arena, l->exe));
-    json_put(o, "cwd", text(s->arena, l->cwd));
-    json_put(o, "argv0", text(s->arena, l->argv0));
-    json_put(o, "env", texts(s->arena, l->env.items, l->env.n));
+    json_put(o, "exe", snapshot_text(s->arena, l->exe));
+    json_put(o, "cwd", snapshot_text(s->arena, l->cwd));
+    json_put(o, "argv0", snapshot_text(s->arena, l->argv0));
+    json_put(o, "env", texts_json_of(s->arena, l->env.items, l->env.n));
     json_put(o, "mappings", mappings);
-    json_put(o, "late_folders", texts(s->arena, l->late_folders.items, l->late_folders.n));
-    json_put(o, "children", children_json(s));
+    json_put(o, "late_folders", texts_json_of(s->arena, l->late_folders.items, l->late_folders.n));
+    json_put(o, "children", snapshot_children_json(s));
     if (l->container_id) {
-        json_put(o, "container_engine", text(s->arena, l->container_engine));
-        json_put(o, "container_id", text(s->arena, l->container_id));
+        json_put(o, "container_engine", snapshot_text(s->arena, l->container_engine));
+        json_put(o, "container_id", snapshot_text(s->arena, l->container_id));
     }
     return o;
 }
 
-static json_t *facts_json(const struct snapshot *s)
+static json_t *snapshot_facts_json(const struct snapshot *s)
 {
     json_t *cpu = json_object(), *o = json_object();
     json_put(cpu, "machine", json_integer(s->cpu.machine));
     json_put(cpu, "level", json_integer(s->cpu.level));
-    json_put(cpu, "platform", text(s->arena, s->cpu.platform));
+    json_put(cpu, "platform", snapshot_text(s->arena, s->cpu.platform));
     json_put(cpu, "avx512_1", json_boolean(s->cpu.avx512_1));
     json_put(cpu, "page_size", s->cpu.page_size ? json_integer(s->cpu.page_size) : json_null());
-    json_put(cpu, "why", text(s->arena, s->cpu.why));
+    json_put(cpu, "why", snapshot_text(s->arena, s->cpu.why));
     json_put(o, "cpu", cpu);
     json_put(o, "process", live_json(s));
     return o;
@@ -406,9 +406,9 @@ json_t *snapshot_encode(struct snapshot *s, struct gm_err *err)
     json_put(doc, "schema", json_integer(1));
     json_put(doc, "gpumend", json_string(s->gpumend ? s->gpumend : GPUMEND_VERSION));
     json_put(doc, "kind", json_string("snapshot"));
-    json_put(doc, "target", target_json(s));
-    json_put(doc, "start", start_json(s));
-    json_put(doc, "host_facts", facts_json(s));
+    json_put(doc, "target", snapshot_target_json(s));
+    json_put(doc, "start", snapshot_start_json(s));
+    json_put(doc, "host_facts", snapshot_facts_json(s));
     json_put(doc, "files", e.files);
     json_put(doc, "content", content);
     return doc;

@@ -200,7 +200,7 @@ bool snapshot_keeps_variable(const char *entry)
 typedef bool keep_piece(struct str piece);
 
 /* The pieces that are kept, each with its end. */
-static void filter(struct arena *a, struct str *data, char end, keep_piece *keep)
+static void facts_filter(struct arena *a, struct str *data, char end, keep_piece *keep)
 {
     char *out = arena_alloc(a, data->n + 2);
     size_t n = 0;
@@ -296,11 +296,11 @@ static const struct {
     {"/proc/cpuinfo", '\n', keep_cpuinfo},    {"/proc/self/mountinfo", '\n', keep_mount},
 };
 
-static void edit_text(struct arena *a, const char *path, struct str *data)
+static void facts_edit_text(struct arena *a, const char *path, struct str *data)
 {
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
         if (strcmp(filters[i].path, path) == 0) {
-            filter(a, data, filters[i].end, filters[i].keep);
+            facts_filter(a, data, filters[i].end, filters[i].keep);
         }
     }
     if (strcmp(path, "/etc/group") == 0) {
@@ -331,7 +331,7 @@ static bool edit_name(struct root *from, struct arena *a, const char *dir, const
 
 struct snap_edit snapshot_edit(void)
 {
-    return (struct snap_edit){.text = edit_text, .name = edit_name};
+    return (struct snap_edit){.text = facts_edit_text, .name = edit_name};
 }
 
 /* ------------------------------------------------------------------ taking one */

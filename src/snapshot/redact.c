@@ -66,8 +66,8 @@ static const char *placeholder(struct arena *a, const char *word, unsigned numbe
     return out;
 }
 
-static void add_name(struct snapshot_redactor *r, struct str name, const char *word,
-                     unsigned *number, bool only_home)
+static void redactor_add_name(struct snapshot_redactor *r, struct str name, const char *word,
+                              unsigned *number, bool only_home)
 {
     if (name.n == 0 || is_public(name) || r->names.n >= NAMES_MAX) {
         return;
@@ -86,7 +86,7 @@ static void add_name(struct snapshot_redactor *r, struct str name, const char *w
 
 /* ------------------------------------------------------------------ replacing */
 
-static bool is_word(char c)
+static bool redactor_is_word(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
@@ -109,7 +109,8 @@ static bool behind_home(const char *start, const char *at)
 static bool applies(const struct swap *w, struct str data, const char *at)
 {
     const char *end = data.s + data.n, *after = at + w->from.n;
-    bool stands_alone = (at == data.s || !is_word(at[-1])) && (after == end || !is_word(*after));
+    bool stands_alone =
+        (at == data.s || !redactor_is_word(at[-1])) && (after == end || !redactor_is_word(*after));
     if (w->only_home) {
         return behind_home(data.s, at) && stands_alone;
     }
@@ -192,7 +193,7 @@ static void replace_uuid(struct snapshot_redactor *r, char *at, size_t n)
     }
     for (size_t i = 0; given && i < r->uuids.n; i++) {
         const struct swap *w = &r->uuids.items[i];
-        if ((given == UUID_CHARS || given == n || !is_word(at[given])) &&
+        if ((given == UUID_CHARS || given == n || !redactor_is_word(at[given])) &&
             strncasecmp(w->from.s, at, given) == 0) {
             memcpy(at, w->to, given);
             return;
@@ -272,7 +273,7 @@ static void learn_groups(struct snapshot_redactor *r, struct str text)
             (void)str_cut(&line, ':');
         }
         if (line.s && str_u64(str_cut(&line, ':'), &gid) && gid >= FIRST_USER && gid <= LAST_USER) {
-            add_name(r, name, "group", &r->users, false);
+            redactor_add_name(r, name, "group", &r->users, false);
         }
     }
 }
@@ -285,11 +286,11 @@ static void learn_homes(struct snapshot_redactor *r, struct snap_node *const *al
         const char *path = all[i]->path;
         bool below = starts_with(path, home) && !strchr(path + sizeof home - 1, '/');
         if (below) {
-            add_name(r, str_of(path + sizeof home - 1), "user", &r->users,
-                     all[i]->type == SNAP_ERROR);
+            redactor_add_name(r, str_of(path + sizeof home - 1), "user", &r->users,
+                              all[i]->type == SNAP_ERROR);
         }
         for (size_t k = 0; strcmp(path, "/home") == 0 && k < all[i]->names.n; k++) {
-            add_name(r, str_of(all[i]->names.items[k].name), "user", &r->users, false);
+            redactor_add_name(r, str_of(all[i]->names.items[k].name), "user", &r->users, false);
         }
         if (strcmp(path, "/etc/group") == 0 && all[i]->has_data) {
             learn_groups(r, all[i]->data);
@@ -304,10 +305,11 @@ static void learn_homes_within(struct snapshot_redactor *r, struct str data, con
     for (const char *at = data.s; (at = memmem(at, (size_t)(end - at), home, strlen(home)));) {
         at += strlen(home);
         size_t n = 0;
-        while (at + n < end && n < 64 && (is_word(at[n]) || at[n] == '-' || at[n] == '.')) {
+        while (at + n < end && n < 64 &&
+               (redactor_is_word(at[n]) || at[n] == '-' || at[n] == '.')) {
             n++;
         }
-        add_name(r, (struct str){at, n}, "user", &r->users, true);
+        redactor_add_name(r, (struct str){at, n}, "user", &r->users, true);
     }
 }
 
@@ -333,7 +335,7 @@ static void learn_from_content(struct snapshot_redactor *r, const struct snap_no
 
 /* ------------------------------------------------------------------ all of it */
 
-static int by_name(const void *x, const void *y)
+static int names_by_name(const void *x, const void *y)
 {
     return strcmp(((const struct snap_name *)x)->name, ((const struct snap_name *)y)->name);
 }
@@ -349,10 +351,10 @@ static void redact_names(struct snapshot_redactor *r, struct snap_node *n)
     if (n->names.n == 0) {
         return;
     }
-    qsort(n->names.items, n->names.n, sizeof *n->names.items, by_name);
+    qsort(n->names.items, n->names.n, sizeof *n->names.items, names_by_name);
     size_t kept = 1; // the placeholders of very short names may meet
     for (size_t i = 1; i < n->names.n; i++) {
-        if (by_name(&n->names.items[kept - 1], &n->names.items[i]) != 0) {
+        if (names_by_name(&n->names.items[kept - 1], &n->names.items[i]) != 0) {
             n->names.items[kept++] = n->names.items[i];
         }
     }
@@ -434,10 +436,10 @@ static void redact_start(struct snapshot_redactor *r)
 static void take_names(struct snapshot_redactor *r, const struct snapshot_names *names)
 {
     for (size_t i = 0; i < names->users.n; i++) {
-        add_name(r, str_of(names->users.items[i]), "user", &r->users, false);
+        redactor_add_name(r, str_of(names->users.items[i]), "user", &r->users, false);
     }
     for (size_t i = 0; i < names->hosts.n; i++) {
-        add_name(r, str_of(names->hosts.items[i]), "host", &r->hosts, false);
+        redactor_add_name(r, str_of(names->hosts.items[i]), "host", &r->hosts, false);
     }
 }
 
@@ -469,8 +471,8 @@ struct snapshot_redactor *snapshot_redactor_new(struct arena *a, const struct sn
 /* A folder is a home only as a whole path or the beginning of one. */
 static bool stands_as_path(const char *text, const char *at, size_t n)
 {
-    bool begins = at == text || !(is_word(at[-1]) || strchr("/.~-", at[-1]));
-    return begins && !(is_word(at[n]) || (at[n] && strchr(".-", at[n])));
+    bool begins = at == text || !(redactor_is_word(at[-1]) || strchr("/.~-", at[-1]));
+    return begins && !(redactor_is_word(at[n]) || (at[n] && strchr(".-", at[n])));
 }
 
 static const char *with_tilde(struct arena *a, const char *text, const char *home)

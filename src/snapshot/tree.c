@@ -22,14 +22,14 @@ struct tree {
     char *nodes; // text of /.gpumend-nodes
 };
 
-static int failed(const struct tree *t, const char *path)
+static int tree_failed(const struct tree *t, const char *path)
 {
     return gm_err_set(t->err, GM_ERR_LOOK, "%s%s: %s", t->dir, path, strerror(errno));
 }
 
 /* The folder that holds the path, folder by folder and through no link: where others may write,
  * they can put one in the place of what was just made. -1 with errno. */
-static int open_parent(const struct tree *t, const char *path)
+static int tree_open_parent(const struct tree *t, const char *path)
 {
     int fd = dup(t->top);
     struct str rest = str_of(path + 1);
@@ -50,7 +50,7 @@ static int open_parent(const struct tree *t, const char *path)
 static int in_parent(const struct tree *t, const struct snap_node *n, const char *path,
                      int (*make)(int folder, const char *name, const struct snap_node *n))
 {
-    int folder = open_parent(t, path);
+    int folder = tree_open_parent(t, path);
     int rc = folder < 0 ? -1 : make(folder, path_base(path), n), why = errno;
     if (folder >= 0) {
         (void)close(folder); // a folder
@@ -59,7 +59,7 @@ static int in_parent(const struct tree *t, const struct snap_node *n, const char
     return rc;
 }
 
-static int make_file(int folder, const char *name, const struct snap_node *n)
+static int tree_make_file(int folder, const char *name, const struct snap_node *n)
 {
     (void)n;
     return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -71,13 +71,13 @@ static int make_empty(int folder, const char *name, const struct snap_node *n)
     return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 }
 
-static int make_folder(int folder, const char *name, const struct snap_node *n)
+static int tree_make_folder(int folder, const char *name, const struct snap_node *n)
 {
     (void)n;
     return mkdirat(folder, name, 0700);
 }
 
-static int make_link(int folder, const char *name, const struct snap_node *n)
+static int tree_make_link(int folder, const char *name, const struct snap_node *n)
 {
     return symlinkat(n->link, folder, name);
 }
@@ -89,7 +89,7 @@ static int make_fifo(int folder, const char *name, const struct snap_node *n)
 
 /* ------------------------------------------------------------------ files */
 
-static int write_all(int fd, uint64_t offset, const void *bytes, size_t n)
+static int tree_write_all(int fd, uint64_t offset, const void *bytes, size_t n)
 {
     const char *p = bytes;
     for (size_t done = 0; done < n;) {
@@ -112,10 +112,10 @@ static bool keeps_size(const struct snap_node *n)
 
 static int fill_file(int fd, const struct snap_node *n)
 {
-    int rc = write_all(fd, 0, n->data.s, n->has_data ? n->data.n : 0);
+    int rc = tree_write_all(fd, 0, n->data.s, n->has_data ? n->data.n : 0);
     for (size_t i = 0; rc == 0 && n->pages && i < n->pages->n_ranges; i++) {
         const struct pages_range *r = &n->pages->ranges[i];
-        rc = write_all(fd, r->offset, r->bytes, r->n);
+        rc = tree_write_all(fd, r->offset, r->bytes, r->n);
     }
     if (rc == 0 && keeps_size(n)) {
         rc = ftruncate(fd, (off_t)n->size);
@@ -127,12 +127,12 @@ static int fill_file(int fd, const struct snap_node *n)
 
 static int write_file(struct tree *t, const struct snap_node *n)
 {
-    int fd = in_parent(t, n, n->path, make_file);
+    int fd = in_parent(t, n, n->path, tree_make_file);
     if (fd < 0) {
-        return failed(t, n->path);
+        return tree_failed(t, n->path);
     }
-    int rc = fill_file(fd, n) < 0 ? failed(t, n->path) : 0;
-    return close(fd) != 0 && rc == 0 ? failed(t, n->path) : rc;
+    int rc = fill_file(fd, n) < 0 ? tree_failed(t, n->path) : 0;
+    return close(fd) != 0 && rc == 0 ? tree_failed(t, n->path) : rc;
 }
 
 /* ------------------------------------------------------------------ folders, links, nodes */
@@ -147,15 +147,15 @@ static int write_name(struct tree *t, const struct snap_node *dir, const char *n
     }
     int fd = in_parent(t, NULL, path, make_empty);
     if (fd < 0 || close(fd) != 0) {
-        return failed(t, path);
+        return tree_failed(t, path);
     }
     return 0;
 }
 
 static int write_folder(struct tree *t, const struct snap_node *n)
 {
-    if (n->path[1] && in_parent(t, n, n->path, make_folder) != 0) {
-        return failed(t, n->path);
+    if (n->path[1] && in_parent(t, n, n->path, tree_make_folder) != 0) {
+        return tree_failed(t, n->path);
     }
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n->names.n; i++) {
@@ -202,14 +202,15 @@ static int write_node(struct tree *t, const struct snap_node *n)
         // A list of nodes that was recorded is written with those that are added to it.
         return strcmp(n->path, "/.gpumend-nodes") == 0 ? 0 : write_file(t, n);
     case SNAP_LINK:
-        return n->link && in_parent(t, n, n->path, make_link) != 0 ? failed(t, n->path) : 0;
+        return n->link && in_parent(t, n, n->path, tree_make_link) != 0 ? tree_failed(t, n->path)
+                                                                        : 0;
     case SNAP_CHAR:
     case SNAP_BLOCK:
         t->nodes = arena_printf(t->arena, "%s%s %c %u %u %o %u %u %s\n", t->nodes, n->path,
                                 n->type == SNAP_CHAR ? 'c' : 'b', n->major, n->minor, n->mode,
                                 n->uid, n->gid, access_word(n));
         return 0;
-    case SNAP_OTHER: return in_parent(t, n, n->path, make_fifo) != 0 ? failed(t, n->path) : 0;
+    case SNAP_OTHER: return in_parent(t, n, n->path, make_fifo) != 0 ? tree_failed(t, n->path) : 0;
     case SNAP_ERROR: break;
     }
     return 0;
@@ -236,7 +237,7 @@ static mode_t folder_mode(const struct snap_node *n)
 /* By a descriptor: fchmodat() follows a link. */
 static int set_folder_mode(const struct tree *t, const char *path, mode_t mode)
 {
-    int parent = open_parent(t, path);
+    int parent = tree_open_parent(t, path);
     int fd = parent < 0
                  ? -1
                  : openat(parent, path_base(path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -248,7 +249,7 @@ static int set_folder_mode(const struct tree *t, const char *path, mode_t mode)
         (void)close(fd); // a folder
     }
     errno = why;
-    return rc < 0 ? failed(t, path) : 0;
+    return rc < 0 ? tree_failed(t, path) : 0;
 }
 
 /* Whether nothing could be looked up in the folder: it is closed in the tree as well. */
@@ -281,7 +282,7 @@ static int set_folder_modes(struct tree *t, struct snap_node *const *all, size_t
 /* `path` becomes another name of the file at `first`; < 0 with errno. */
 static int link_again(const struct tree *t, const char *first, const char *path)
 {
-    int from = open_parent(t, first), to = open_parent(t, path), rc = -1;
+    int from = tree_open_parent(t, first), to = tree_open_parent(t, path), rc = -1;
     if (from >= 0 && to >= 0 && unlinkat(to, path_base(path), 0) == 0) {
         rc = linkat(from, path_base(first), to, path_base(path), 0);
     }
@@ -306,7 +307,7 @@ static int link_same(struct tree *t, struct snap_node *const *all, size_t n)
                 continue;
             }
             if (link_again(t, all[k]->path, all[i]->path) != 0) {
-                return failed(t, all[i]->path);
+                return tree_failed(t, all[i]->path);
             }
             break;
         }
@@ -316,19 +317,19 @@ static int link_same(struct tree *t, struct snap_node *const *all, size_t n)
 
 /* ------------------------------------------------------------------ the top */
 
-static int open_top(struct tree *t)
+static int tree_open_top(struct tree *t)
 {
     if (mkdir(t->dir, 0755) != 0 && errno != EEXIST) {
-        return failed(t, "");
+        return tree_failed(t, "");
     }
     t->top = open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->top < 0) {
-        return failed(t, "");
+        return tree_failed(t, "");
     }
     int copy = dup(t->top);
     DIR *list = copy < 0 ? NULL : fdopendir(copy);
     if (!list) {
-        int rc = failed(t, "");
+        int rc = tree_failed(t, "");
         if (copy >= 0) {
             (void)close(copy); // a folder
         }
@@ -350,7 +351,7 @@ int snapshot_write_tree(const struct snapshot *s, const char *dir, struct gm_err
                      .dir = dir,
                      .err = err,
                      .nodes = arena_strdup(s->arena, "")};
-    int rc = open_top(&t);
+    int rc = tree_open_top(&t);
     struct snap_node **all = snap_sorted(&s->files, t.arena);
     for (size_t i = 0; rc == 0 && i < s->files.n; i++) {
         rc = write_node(&t, all[i]);
