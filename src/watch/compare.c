@@ -123,7 +123,7 @@ static bool is_compared(const struct watch_load *l)
     return !l->unknown && l->name && l->name[0] && l->space == 0 && !(l->flags & RTLD_NOLOAD);
 }
 
-static struct watch_answer answer_of(const struct ldso_load *l)
+static struct watch_answer load_answer(const struct ldso_load *l)
 {
     struct watch_answer answer = {.known = l != NULL};
     if (l && (l->outcome == LDSO_LOADED || l->outcome == LDSO_REUSED)) {
@@ -133,8 +133,8 @@ static struct watch_answer answer_of(const struct ldso_load *l)
     return answer;
 }
 
-static struct watch_answer ask(struct replayed *r, const struct watch_load *l,
-                               const struct circumstances *how)
+static struct watch_answer replayed_ask(struct replayed *r, const struct watch_load *l,
+                                        const struct circumstances *how)
 {
     const char *from = how->as_the_loader || !l->caller ? l->loader_caller : l->caller;
     struct ldso_object *caller = from ? ldso_find_object(r->model, from) : NULL;
@@ -143,7 +143,7 @@ static struct watch_answer ask(struct replayed *r, const struct watch_load *l,
     if (!is_compared(l) || !caller) {
         return (struct watch_answer){.known = false};
     }
-    return answer_of(ldso_dlopen(r->model, caller, l->name, mode));
+    return load_answer(ldso_dlopen(r->model, caller, l->name, mode));
 }
 
 /* The start, then the first `n` dlopens. False if the program cannot be modelled. */
@@ -169,7 +169,7 @@ static bool replay(struct compared *c, const struct watch_process *p,
     ret->objects_before = arena_array(c->a, n + 2, sizeof *ret->objects_before);
     for (size_t i = 0; i < n; i++) {
         ret->objects_before[i] = model->objects.n;
-        ret->answers[i] = ask(ret, ret->loads.items[i], how);
+        ret->answers[i] = replayed_ask(ret, ret->loads.items[i], how);
     }
     ret->objects_before[n] = model->objects.n;
     return true;
@@ -344,7 +344,7 @@ static const struct watch_edit *edit_before(const struct watch_process *p, size_
     return p->fork_of ? edit_before(p->fork_of, p->fork_edits) : NULL;
 }
 
-static bool same_text(const char *a, const char *b)
+static bool results_are_same(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
@@ -355,9 +355,9 @@ static struct watch_difference *known_difference(struct compared *c,
 {
     for (size_t i = 0; i < c->ret->differences.n; i++) {
         struct watch_difference *known = &c->ret->differences.items[i];
-        if (known->process == d->process && same_text(known->cause, d->cause) &&
+        if (known->process == d->process && results_are_same(known->cause, d->cause) &&
             (d->cause ||
-             (strcmp(known->name, d->name) == 0 && same_text(known->caller, d->caller) &&
+             (strcmp(known->name, d->name) == 0 && results_are_same(known->caller, d->caller) &&
               same_answer(&known->seen, &d->seen) && same_answer(&known->model, &d->model)))) {
             return known;
         }
@@ -365,7 +365,7 @@ static struct watch_difference *known_difference(struct compared *c,
     return NULL;
 }
 
-static void add_name(struct compared *c, struct watch_difference *d, const char *name)
+static void difference_add_name(struct compared *c, struct watch_difference *d, const char *name)
 {
     bool known = strcmp(d->name, name) == 0;
     for (size_t i = 0; i < d->likewise.n && !known; i++) {
@@ -392,7 +392,7 @@ static void add_difference(struct compared *c, const struct watch_difference *d)
     new.seen.path = kept(c, d->seen.path);
     new.model.path = kept(c, d->model.path);
     if (known) {
-        add_name(c, known, new.name);
+        difference_add_name(c, known, new.name);
     } else {
         VEC_PUSH(c->a, &c->ret->differences, new);
     }
@@ -470,7 +470,7 @@ static bool explain_difference(struct compared *c, const struct watch_process *p
     return true;
 }
 
-static bool in_list(const char *const *list, size_t n, const char *path)
+static bool list_has_path(const char *const *list, size_t n, const char *path)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(list[i], path) == 0) {
@@ -502,15 +502,15 @@ static const char *other_dependency(const struct replayed *r, size_t i)
     }
     for (size_t k = r->objects_before[i]; k < r->objects_before[i + 1]; k++) {
         const char *path = r->model->objects.items[k]->path;
-        if (!in_list(l->opened.items, l->opened.n, path)) {
+        if (!list_has_path(l->opened.items, l->opened.n, path)) {
             return path;
         }
     }
     return NULL;
 }
 
-static void judge_load(struct compared *c, const struct watch_process *p, const struct replayed *r,
-                       size_t i)
+static void compared_load(struct compared *c, const struct watch_process *p,
+                          const struct replayed *r, size_t i)
 {
     const struct watch_load *l = r->loads.items[i];
     struct watch_answer seen = seen_of(l);
@@ -535,7 +535,7 @@ static void judge_load(struct compared *c, const struct watch_process *p, const 
         }
         d.name = path_base(other);
         d.caller = l->path;
-        bool opened = in_list(l->opened.items, l->opened.n, other);
+        bool opened = list_has_path(l->opened.items, l->opened.n, other);
         d.seen =
             (struct watch_answer){.known = true, .found = opened, .path = opened ? other : NULL};
         d.model =
@@ -568,13 +568,13 @@ static void judge_start(struct compared *c, const struct watch_process *p, const
     }
     for (size_t i = 0; p->started && i < r->objects_before[0] && !other; i++) {
         const char *path = m->objects.items[i]->path;
-        other = in_list(p->opened.items, p->opened.n, path) ? NULL : path;
+        other = list_has_path(p->opened.items, p->opened.n, path) ? NULL : path;
     }
     if (m->start_failed == !p->started && !other) {
         c->ret->n_same++;
         return;
     }
-    bool opened = other && in_list(p->opened.items, p->opened.n, other);
+    bool opened = other && list_has_path(p->opened.items, p->opened.n, other);
     d.name = other ? path_base(other) : d.name;
     d.seen = (struct watch_answer){
         .known = true, .found = other ? opened : p->started, .path = opened ? other : NULL};
@@ -608,7 +608,7 @@ static void note(struct compared *c, const struct watch_process *p, const char *
                           p->exe ? p->exe : "?", why));
 }
 
-static void compare_process(struct compared *c, const struct watch_process *p)
+static void compared_process(struct compared *c, const struct watch_process *p)
 {
     struct replayed r, with_edit;
     struct gm_err err = {.text = "its folder or its program is not known"};
@@ -630,7 +630,7 @@ static void compare_process(struct compared *c, const struct watch_process *p)
         judge_start(c, p, &r);
     }
     for (size_t i = r.n_inherited; i < r.loads.n; i++) {
-        judge_load(c, p, &r, i);
+        compared_load(c, p, &r, i);
         if (is_compared(r.loads.items[i]) && r.loads.items[i]->n_edits + p->fork_edits) {
             judge_edit(c, p, &r, i, &with_edit);
         }
@@ -645,7 +645,7 @@ static void compare_processes(struct compared *c, const struct watch_trace *t)
                      arena_printf(c->a, "%zu more processes are not compared", t->processes.n - i));
             break;
         }
-        compare_process(c, t->processes.items[i]);
+        compared_process(c, t->processes.items[i]);
     }
     if (t->full) {
         VEC_PUSH(c->a, &c->ret->notes,
@@ -732,7 +732,7 @@ static bool foreseen_so(const struct model *m, const struct ldso_load *load,
         const struct ldso_process *p = m->processes.items[i]->ldso;
         for (size_t k = 0; p && k < p->loads.n; k++) {
             const struct ldso_load *other = &p->loads.items[k];
-            const struct watch_answer answer = answer_of(other);
+            const struct watch_answer answer = load_answer(other);
             if (strcmp(other->name, load->name) == 0 &&
                 strcmp(other->caller->path, load->caller->path) == 0 &&
                 same_answer(&answer, &seen)) {
@@ -743,13 +743,13 @@ static bool foreseen_so(const struct model *m, const struct ldso_load *load,
     return false;
 }
 
-static bool is_told(const struct watch_comparison *c, const struct watch_process *p,
-                    const char *name)
+static bool name_is_told(const struct watch_comparison *c, const struct watch_process *p,
+                         const char *name)
 {
     for (size_t i = 0; i < c->differences.n; i++) {
         const struct watch_difference *d = &c->differences.items[i];
         if (d->process == p &&
-            (strcmp(d->name, name) == 0 || in_list(d->likewise.items, d->likewise.n, name))) {
+            (strcmp(d->name, name) == 0 || list_has_path(d->likewise.items, d->likewise.n, name))) {
             return true;
         }
     }
@@ -783,7 +783,7 @@ static void judge_foreseen(struct compared *c, const struct watch_trace *t, cons
 {
     const struct watch_process *p = NULL;
     const struct watch_load *l = made(t, model, load, &p);
-    const struct watch_answer answer = answer_of(load);
+    const struct watch_answer answer = load_answer(load);
     if (!l) {
         c->ret->n_not_made++;
         return;
@@ -791,7 +791,7 @@ static void judge_foreseen(struct compared *c, const struct watch_trace *t, cons
     c->ret->n_foreseen++;
     if (foreseen_so(m, load, l)) {
         c->ret->n_as_foreseen++;
-    } else if (!is_told(c->ret, p, l->name)) {
+    } else if (!name_is_told(c->ret, p, l->name)) {
         tell_order(c, p, l, &answer);
     }
 }

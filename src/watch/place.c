@@ -36,7 +36,8 @@ static void places(struct arena *a, const char *cache, const char *ret[PLACES])
 }
 
 /* Opens FOLDER/PART, making what is missing, each of them this user's own. */
-static int open_folder(struct arena *a, const char *folder, const char *part, struct gm_err *err)
+static int place_open_folder(struct arena *a, const char *folder, const char *part,
+                             struct gm_err *err)
 {
     int fd = folder_own(folder, err);
     if (fd < 0) {
@@ -46,7 +47,7 @@ static int open_folder(struct arena *a, const char *folder, const char *part, st
     return folder_own(path_join(a, folder, part), err);
 }
 
-static bool write_all(int fd, const unsigned char *bytes, size_t n)
+static bool library_write(int fd, const unsigned char *bytes, size_t n)
 {
     while (n) {
         ssize_t got = write(fd, bytes, n);
@@ -93,7 +94,7 @@ static int write_library(struct arena *a, int folder, const char *path,
     if (fd < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(errno));
     }
-    bool written = write_all(fd, library->image, library->n);
+    bool written = library_write(fd, library->image, library->n);
     written = close(fd) == 0 && written;
     if (!written || renameat(folder, temporary, folder, library->name) < 0) {
         int rc = gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(errno));
@@ -115,7 +116,7 @@ static int place_in(struct arena *a, const char *base, const struct watch_librar
                           "colon, a semicolon or a dollar sign",
                           path);
     }
-    int folder = open_folder(a, base, part, err);
+    int folder = place_open_folder(a, base, part, err);
     if (folder < 0) {
         return folder;
     }
@@ -183,7 +184,7 @@ static const char *boot_mark(struct arena *a)
 }
 
 /* Whether the file is still what the name in the folder stands for. */
-static bool is_named(int folder, const char *name, const struct stat *st)
+static bool file_is_named(int folder, const char *name, const struct stat *st)
 {
     struct stat now;
     return fstatat(folder, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_dev == st->st_dev &&
@@ -201,7 +202,7 @@ static void sweep_one(int folder, const char *name, const char *boot)
     bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
     bool here = boot && strncmp(name + sizeof record_begins - 1, boot, BOOT) == 0;
     if (ours && (here || time(NULL) - st.st_mtime > FOREIGN_MAX_S) &&
-        flock(fd, LOCK_EX | LOCK_NB) == 0 && is_named(folder, name, &st)) {
+        flock(fd, LOCK_EX | LOCK_NB) == 0 && file_is_named(folder, name, &st)) {
         (void)unlinkat(folder, name, 0); // else it is met again by the next
     }
     (void)close(fd); // only read
@@ -237,7 +238,7 @@ static int make_record(int folder, char *path)
     }
     /* A file system without locks has none that would let another take the file for left over. */
     (void)flock(fd, LOCK_EX);
-    if (fstat(fd, &st) == 0 && is_named(folder, path_base(path), &st)) {
+    if (fstat(fd, &st) == 0 && file_is_named(folder, path_base(path), &st)) {
         return fd;
     }
     (void)close(fd); // empty
@@ -249,7 +250,7 @@ static int record_in(struct arena *a, const char *base, const char **ret, struct
 {
     const char *boot = boot_mark(a);
     char *path = NULL;
-    int folder = open_folder(a, base, "traces", err), fd = -1;
+    int folder = place_open_folder(a, base, "traces", err), fd = -1;
     if (folder < 0) {
         return folder;
     }

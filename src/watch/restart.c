@@ -73,7 +73,7 @@ struct seen {
     const char *destructor; // whose destructor was running, or NULL
 };
 
-static void see(struct arena *a, const struct end_page *page, struct seen *ret)
+static void page_see(struct arena *a, const struct end_page *page, struct seen *ret)
 {
     *ret = (struct seen){.n = 0};
     const char *first = page_text(a, page->destructor_of);
@@ -104,8 +104,8 @@ static bool is_carrier(const char *object)
 /* The object to be named, whether one of a GPU was running, and what is known of the former. Of a
  * stack that could not be walked only the first is evidence, in which the signal hit: the others
  * may be old. */
-static void attribute(struct arena *a, const struct seen *seen, const struct end_page *page,
-                      unsigned when, struct ending *ret)
+static void ending_attribute(struct arena *a, const struct seen *seen, const struct end_page *page,
+                             unsigned when, struct ending *ret)
 {
     bool all = page->walked && !page->code_unknown && seen->n && seen->n < END_OBJECTS_MAX;
     const char *gpu = seen->destructor && is_gpu(seen->destructor) ? seen->destructor : NULL;
@@ -150,7 +150,7 @@ static const char *where_sentence(struct arena *a, const struct ending *e)
                : arena_printf(a, " (%s)", name);
 }
 
-static enum ending_kind kind_of(const struct end_page *page)
+static enum ending_kind page_kind(const struct end_page *page)
 {
     if (!page || !page->loaded) {
         return ENDING_UNKNOWN;
@@ -201,16 +201,16 @@ void ending_judge(struct arena *a, const struct watch_end *end, const struct end
         copy = *page;
         page = &copy;
     }
-    ret->kind = is_crash(end->signal) ? kind_of(page) : ENDING_OUTSIDE;
+    ret->kind = is_crash(end->signal) ? page_kind(page) : ENDING_OUTSIDE;
     if (ret->kind == ENDING_TEARDOWN && page->status_known) {
         ret->status = page->status & 0xff; // as wait(2) has it
     }
     if (page && page->crashed && page->signal == end->signal) {
-        see(a, page, &seen);
-        attribute(a, &seen, page,
-                  (page->where & END_IN_DESTRUCTOR ? LAUNCH_AT_THREAD_END : 0u) |
-                      (ret->kind == ENDING_TEARDOWN ? LAUNCH_AT_END : 0u),
-                  ret);
+        page_see(a, page, &seen);
+        ending_attribute(a, &seen, page,
+                         (page->where & END_IN_DESTRUCTOR ? LAUNCH_AT_THREAD_END : 0u) |
+                             (ret->kind == ENDING_TEARDOWN ? LAUNCH_AT_END : 0u),
+                         ret);
     }
     ret->gpu_loaded = page && page->gpu_loaded;
     ret->says = sentence(a, ret, end, page);
@@ -236,7 +236,7 @@ bool ending_is_forgivable(const struct ending *e)
 
 /* ------------------------------------------------------------------ once more */
 
-static void say(struct restart *r, const char *what)
+static void restart_say(struct restart *r, const char *what)
 {
     const struct ending *e = &r->last;
     r->says(r->says_arg, arena_printf(r->a, "%s%s%s; %s", e->says, e->upstream ? "; possibly " : "",
@@ -263,22 +263,23 @@ bool restart_again(void *arg, const struct watch_end *end, unsigned *ret_delay_m
         return false;
     }
     if (r->forgiven) {
-        say(r, arena_printf(r->a, "forgiven: passed on as status %d", r->last.status));
+        restart_say(r, arena_printf(r->a, "forgiven: passed on as status %d", r->last.status));
         return false;
     }
     if (!r->enabled) {
-        say(r, arena_printf(r->a, "not forgiven: %s", unforgivable(&r->last)));
+        restart_say(r, arena_printf(r->a, "not forgiven: %s", unforgivable(&r->last)));
         return false;
     }
     if (r->max && r->count == r->max) {
-        say(r, arena_printf(r->a, "not started again: %u starts after the first were allowed",
-                            r->max));
+        restart_say(r,
+                    arena_printf(r->a, "not started again: %u starts after the first were allowed",
+                                 r->max));
         return false;
     }
     *ret_delay_ms = next_delay(r, end);
     r->count++;
-    say(r, arena_printf(r->a, "start %u after the first, in %u.%03u s", r->count,
-                        *ret_delay_ms / 1000, *ret_delay_ms % 1000));
+    restart_say(r, arena_printf(r->a, "start %u after the first, in %u.%03u s", r->count,
+                                *ret_delay_ms / 1000, *ret_delay_ms % 1000));
     return true;
 }
 

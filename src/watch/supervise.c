@@ -42,7 +42,7 @@ static unsigned long now_ms(void)
     return (unsigned long)t.tv_sec * 1000 + (unsigned long)t.tv_nsec / 1000000;
 }
 
-static bool is_one_of(const int *list, size_t n, int number)
+static bool signal_is_one_of(const int *list, size_t n, int number)
 {
     for (size_t i = 0; i < n; i++) {
         if (list[i] == number) {
@@ -53,7 +53,7 @@ static bool is_one_of(const int *list, size_t n, int number)
 }
 
 /* What is waited for by the descriptor; the child gets its mask back. */
-static void watched(sigset_t *ret)
+static void watched_signals(sigset_t *ret)
 {
     (void)sigemptyset(ret); // these cannot fail for valid signals
     (void)sigaddset(ret, SIGCHLD);
@@ -126,7 +126,7 @@ static void take_signals(struct watcher *w, pid_t child)
         if (number == SIGCHLD) {
             continue;
         }
-        if (is_one_of(ending, sizeof ending / sizeof *ending, number)) {
+        if (signal_is_one_of(ending, sizeof ending / sizeof *ending, number)) {
             w->stopped_by = number;
             w->stopped_at_ms = now_ms();
         }
@@ -137,7 +137,7 @@ static void take_signals(struct watcher *w, pid_t child)
 }
 
 /* Reaps what has ended; true: the child has, with *ret as its status. */
-static bool reap(pid_t child, int *ret)
+static bool child_reap(pid_t child, int *ret)
 {
     int status = 0;
     bool ended = false;
@@ -156,7 +156,7 @@ static void wait_for(struct watcher *w, pid_t child, struct watch_end *ret)
     const struct watch_child *c = w->child;
     unsigned long began = now_ms();
     int status = 0;
-    while (!reap(child, &status)) {
+    while (!child_reap(child, &status)) {
         struct pollfd p = {.fd = w->signals, .events = POLLIN};
         (void)poll(&p, 1, c->tick ? TICK_MS : -1); // interrupted: looked at again
         take_signals(w, child);
@@ -198,7 +198,7 @@ static bool sleep_for(struct watcher *w, unsigned ms)
         struct pollfd p = {.fd = w->signals, .events = POLLIN};
         (void)poll(&p, 1, (int)(until - now)); // interrupted: looked at again
         take_signals(w, 0);
-        (void)reap(0, &unused); // orphans
+        (void)child_reap(0, &unused); // orphans
     }
     return !w->stopped_by;
 }
@@ -256,7 +256,7 @@ int watch_supervise(const struct watch_child *c, struct watch_end *ret, struct g
 {
     struct watcher w = {.child = c};
     sigset_t set;
-    watched(&set);
+    watched_signals(&set);
     w.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (w.signals < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "no process can be watched: %s", strerror(errno));

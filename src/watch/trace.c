@@ -19,7 +19,7 @@ static const char *text_of(struct watch_trace *t, json_t *line, const char *key)
     return text ? arena_strdup(t->a, text) : NULL;
 }
 
-static int64_t number_of(json_t *line, const char *key)
+static int64_t line_number(json_t *line, const char *key)
 {
     return json_integer_value(json_object_get(line, key)); // 0 where it is none
 }
@@ -30,7 +30,7 @@ static bool is_cut(json_t *line)
     return json_is_true(json_object_get(line, "cut"));
 }
 
-static void show(struct watch_trace *t, const struct watch_event *event)
+static void trace_show(struct watch_trace *t, const struct watch_event *event)
 {
     if (t->show) {
         t->show(t->show_arg, event);
@@ -56,7 +56,7 @@ static size_t thread_place(const struct watch_process *p, int tid)
 /* The thread of the line; valid until the next call. */
 static struct watch_thread *thread_of(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    int tid = (int)number_of(line, "tid");
+    int tid = (int)line_number(line, "tid");
     size_t at = thread_place(p, tid);
     if (at == p->threads.n || p->threads.items[at].tid != tid) {
         const struct watch_thread new = {.tid = tid, .request = -1, .load = -1, .last = -1};
@@ -100,7 +100,7 @@ static void remember_file(struct watch_trace *t, struct watch_process *p, const 
                  .path = path, .dev = known ? st.st_dev : 0, .ino = known ? st.st_ino : 0});
 }
 
-static bool is_of(const struct watch_candidate *c, const char *result)
+static bool candidate_is_of(const struct watch_candidate *c, const char *result)
 {
     return c->result && strcmp(c->result, result) == 0;
 }
@@ -111,13 +111,14 @@ static void settle_unopened(const struct watch_process *p, struct watch_request 
     const struct watch_candidate *last =
         r->candidates.n ? &r->candidates.items[r->candidates.n - 1] : NULL;
     r->outcome = LDSO_NOT_FOUND;
-    if (!last || !(is_of(last, "taken") || is_of(last, "invalid") || is_of(last, "unreadable") ||
-                   !last->result)) {
+    if (!last || !(candidate_is_of(last, "taken") || candidate_is_of(last, "invalid") ||
+                   candidate_is_of(last, "unreadable") || !last->result)) {
         return;
     }
     struct stat st;
-    const char *loaded =
-        is_of(last, "taken") && last->path && stat(last->path, &st) == 0 ? loaded_as(p, &st) : NULL;
+    const char *loaded = candidate_is_of(last, "taken") && last->path && stat(last->path, &st) == 0
+                             ? loaded_as(p, &st)
+                             : NULL;
     r->outcome = loaded ? LDSO_REUSED : last->result ? LDSO_REFUSED : LDSO_NOT_FOUND;
     r->path = loaded ? loaded : last->result ? last->path : NULL;
 }
@@ -134,7 +135,7 @@ static void abandon(struct watch_trace *t, struct watch_process *p, struct watch
     }
     thread->request = thread->load = -1;
     if (r) {
-        show(t, &(struct watch_event){.kind = WATCH_REQUEST, .process = p, .request = r});
+        trace_show(t, &(struct watch_event){.kind = WATCH_REQUEST, .process = p, .request = r});
     }
 }
 
@@ -143,8 +144,8 @@ uint64_t watch_trace_lost(const struct watch_trace *t)
     return t->n_bad + (t->losses ? __atomic_load_n(&t->losses->lines, __ATOMIC_ACQUIRE) : 0);
 }
 
-static void settle(struct watch_trace *t, struct watch_process *p, struct watch_thread *thread,
-                   const char *opened)
+static void trace_settle(struct watch_trace *t, struct watch_process *p,
+                         struct watch_thread *thread, const char *opened)
 {
     struct watch_request *r = thread->request < 0 ? NULL : &p->requests.items[thread->request];
     if (!r) {
@@ -172,19 +173,19 @@ static void settle(struct watch_trace *t, struct watch_process *p, struct watch_
         p->start_says = arena_printf(t->a, "%s was not found", r->name);
     }
     thread->request = -1;
-    show(t, &(struct watch_event){.kind = WATCH_REQUEST, .process = p, .request = r});
+    trace_show(t, &(struct watch_event){.kind = WATCH_REQUEST, .process = p, .request = r});
 }
 
 /* The thread does something else: its dlopen has returned. */
 static void end_load(struct watch_trace *t, struct watch_process *p, struct watch_thread *thread)
 {
-    settle(t, p, thread, NULL);
+    trace_settle(t, p, thread, NULL);
     struct watch_load *l = load_now(p, thread);
     if (l && l->reused) {
         l->at = at_line(t) - 1;
     }
     if (l && l->reused && l->name) {
-        show(t, &(struct watch_event){.kind = WATCH_REUSED, .process = p, .load = l});
+        trace_show(t, &(struct watch_event){.kind = WATCH_REUSED, .process = p, .load = l});
     }
     thread->load = -1;
 }
@@ -208,17 +209,17 @@ static struct watch_process *process_of(struct watch_trace *t, int pid)
     return NULL;
 }
 
-static struct watch_process *new_process(struct watch_trace *t, json_t *line)
+static struct watch_process *trace_new_process(struct watch_trace *t, json_t *line)
 {
     struct watch_process *p = arena_alloc(t->a, sizeof *p);
-    p->pid = (int)number_of(line, "pid");
-    p->ppid = (int)number_of(line, "ppid");
-    p->time_us = number_of(line, "time_us");
+    p->pid = (int)line_number(line, "pid");
+    p->ppid = (int)line_number(line, "ppid");
+    p->time_us = line_number(line, "time_us");
     VEC_PUSH(t->a, &t->processes, p);
     return p;
 }
 
-static void on_start(struct watch_trace *t, struct watch_process *before, json_t *line)
+static void trace_on_start(struct watch_trace *t, struct watch_process *before, json_t *line)
 {
     const char *key;
     json_t *value;
@@ -229,7 +230,7 @@ static void on_start(struct watch_trace *t, struct watch_process *before, json_t
         abandon_all(t, before);
         before->replaced = true;
     }
-    struct watch_process *p = new_process(t, line);
+    struct watch_process *p = trace_new_process(t, line);
     p->exe = text_of(t, line, "exe");
     p->cwd = text_of(t, line, "cwd");
     p->env_cut = is_cut(line);
@@ -239,17 +240,17 @@ static void on_start(struct watch_trace *t, struct watch_process *before, json_t
             VEC_PUSH(t->a, &p->env, arena_printf(t->a, "%s=%s", key, json_string_value(value)));
         }
     }
-    show(t, &(struct watch_event){.kind = WATCH_START, .process = p});
+    trace_show(t, &(struct watch_event){.kind = WATCH_START, .process = p});
 }
 
 static void on_fork(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    struct watch_process *parent = process_of(t, (int)number_of(line, "ppid"));
+    struct watch_process *parent = process_of(t, (int)line_number(line, "ppid"));
     (void)p;
     if (!parent) {
         return;
     }
-    struct watch_process *child = new_process(t, line);
+    struct watch_process *child = trace_new_process(t, line);
     child->fork_of = parent;
     child->fork_at = at_line(t);
     child->fork_edits = parent->edits.n;
@@ -262,7 +263,7 @@ static void on_fork(struct watch_trace *t, struct watch_process *p, json_t *line
 
 /* ------------------------------------------------------------------ the loader */
 
-static enum ldso_request_kind kind_of(const char *word)
+static enum ldso_request_kind request_kind(const char *word)
 {
     return !word                          ? LDSO_NEEDED
            : strcmp(word, "dlopen") == 0  ? LDSO_DLOPEN
@@ -279,7 +280,7 @@ static struct watch_load *new_load(struct watch_trace *t, struct watch_process *
                                  .caller = text_of(t, line, "caller"),
                                  .reused = true,
                                  .tid = thread->tid,
-                                 .time_us = number_of(line, "time_us"),
+                                 .time_us = line_number(line, "time_us"),
                                  .at = at_line(t),
                                  .first_request = p->requests.n,
                                  .n_edits = p->edits.n});
@@ -287,7 +288,7 @@ static struct watch_load *new_load(struct watch_trace *t, struct watch_process *
     return &p->loads.items[p->loads.n - 1];
 }
 
-static bool same_text(const char *a, const char *b)
+static bool results_match(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
@@ -295,8 +296,8 @@ static bool same_text(const char *a, const char *b)
 /* The call that a dlopen which stands in front of the loader's makes itself. */
 static bool goes_on(const struct watch_load *l, const char *name, const char *caller)
 {
-    return l && l->interposed_by && l->reused && same_text(l->name, name) &&
-           same_text(l->interposed_by, caller);
+    return l && l->interposed_by && l->reused && results_match(l->name, name) &&
+           results_match(l->interposed_by, caller);
 }
 
 static void on_dlopen(struct watch_trace *t, struct watch_process *p, json_t *line)
@@ -307,8 +308,8 @@ static void on_dlopen(struct watch_trace *t, struct watch_process *p, json_t *li
         l = new_load(t, p, thread, line);
         l->interposed_by = text_of(t, line, "interposed_by");
     }
-    l->flags = (unsigned)number_of(line, "flags");
-    l->space = number_of(line, "namespace");
+    l->flags = (unsigned)line_number(line, "flags");
+    l->space = line_number(line, "namespace");
     l->loader_caller = text_of(t, line, "caller");
     l->unknown |= is_cut(line);
 }
@@ -317,13 +318,13 @@ static void on_request(struct watch_trace *t, struct watch_process *p, json_t *l
 {
     const char *name = text_of(t, line, "name");
     const char *caller = text_of(t, line, "caller");
-    enum ldso_request_kind kind = kind_of(json_string_value(json_object_get(line, "kind")));
+    enum ldso_request_kind kind = request_kind(json_string_value(json_object_get(line, "kind")));
     struct watch_thread *thread = thread_of(t, p, line);
-    settle(t, p, thread, NULL);
+    trace_settle(t, p, thread, NULL);
     struct watch_load *l = load_now(p, thread);
     if (kind == LDSO_DLOPEN) {
         /* A call that was not seen: only the loader's view of it is known. */
-        if (!l || !l->reused || !same_text(l->name, name)) {
+        if (!l || !l->reused || !results_match(l->name, name)) {
             l = new_load(t, p, thread, line);
             l->caller = NULL;
         }
@@ -337,7 +338,7 @@ static void on_request(struct watch_trace *t, struct watch_process *p, json_t *l
              (struct watch_request){.name = name ? name : "",
                                     .caller = caller,
                                     .kind = kind,
-                                    .time_us = number_of(line, "time_us"),
+                                    .time_us = line_number(line, "time_us"),
                                     .load = p->started ? thread->load : -1});
     thread->request = (long)p->requests.n - 1;
     if (l) {
@@ -362,8 +363,8 @@ static void on_open(struct watch_trace *t, struct watch_process *p, json_t *line
     const char *path = text_of(t, line, "path");
     struct watch_thread *thread = thread_of(t, p, line);
     struct watch_load *l = load_now(p, thread);
-    settle(t, p, thread, path);
-    if (!path || number_of(line, "namespace") != 0) {
+    trace_settle(t, p, thread, path);
+    if (!path || line_number(line, "namespace") != 0) {
         return;
     }
     remember_file(t, p, path);
@@ -379,7 +380,7 @@ static void on_close(struct watch_trace *t, struct watch_process *p, json_t *lin
 {
     struct watch_thread *thread = thread_of(t, p, line);
     const char *path = text_of(t, line, "path");
-    settle(t, p, thread, NULL);
+    trace_settle(t, p, thread, NULL);
     VEC_PUSH(t->a, &p->closes, (struct watch_close){.path = path, .at = at_line(t)});
     if (thread->last >= 0 && path) {
         VEC_PUSH(t->a, &p->loads.items[thread->last].closed, path);
@@ -391,7 +392,7 @@ static bool failed_by(const struct watch_load *l, const char *text)
 {
     bool gone = false, named = false;
     for (size_t i = 0; i < l->closed.n; i++) {
-        gone = gone || same_text(l->closed.items[i], l->path);
+        gone = gone || results_match(l->closed.items[i], l->path);
         named = named || strstr(text, l->closed.items[i]);
     }
     return gone && named;
@@ -410,7 +411,7 @@ static void on_dlerror(struct watch_trace *t, struct watch_process *p, json_t *l
         l->says = l->failed && !l->says ? text : l->says;
     }
     if (text) {
-        show(t, &(struct watch_event){.kind = WATCH_DLERROR, .process = p, .text = text});
+        trace_show(t, &(struct watch_event){.kind = WATCH_DLERROR, .process = p, .text = text});
     }
 }
 
@@ -424,20 +425,21 @@ static void on_setenv(struct watch_trace *t, struct watch_process *p, json_t *li
                                      .value = text_of(t, line, "value"),
                                      .cut = is_cut(line),
                                      .caller = text_of(t, line, "caller"),
-                                     .time_us = number_of(line, "time_us")});
-        show(t, &(struct watch_event){
-                    .kind = WATCH_EDIT, .process = p, .edit = &p->edits.items[p->edits.n - 1]});
+                                     .time_us = line_number(line, "time_us")});
+        trace_show(t, &(struct watch_event){.kind = WATCH_EDIT,
+                                            .process = p,
+                                            .edit = &p->edits.items[p->edits.n - 1]});
     }
 }
 
 static void on_started(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    settle(t, p, thread_of(t, p, line), NULL);
+    trace_settle(t, p, thread_of(t, p, line), NULL);
     p->started = true;
     p->start_says = NULL;
 }
 
-static void on_end(struct watch_trace *t, struct watch_process *p, json_t *line)
+static void trace_on_end(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
     end_load(t, p, thread_of(t, p, line));
     p->ended = true;
@@ -451,17 +453,17 @@ static const struct event_row {
     bool whole; // says nothing that can be used where a text in it was cut
     void (*take)(struct watch_trace *t, struct watch_process *p, json_t *line);
 } rows[] = {
-    {"start", true, false, on_start},      {"fork", true, true, on_fork},
-    {"request", false, false, on_request}, {"candidate", false, false, on_candidate},
-    {"open", false, true, on_open},        {"close", false, true, on_close},
-    {"dlopen", false, false, on_dlopen},   {"dlerror", false, false, on_dlerror},
-    {"setenv", false, false, on_setenv},   {"started", false, true, on_started},
-    {"end", false, true, on_end},
+    {"start", true, false, trace_on_start}, {"fork", true, true, on_fork},
+    {"request", false, false, on_request},  {"candidate", false, false, on_candidate},
+    {"open", false, true, on_open},         {"close", false, true, on_close},
+    {"dlopen", false, false, on_dlopen},    {"dlerror", false, false, on_dlerror},
+    {"setenv", false, false, on_setenv},    {"started", false, true, on_started},
+    {"end", false, true, trace_on_end},
 };
 
 static void take_event(struct watch_trace *t, json_t *line, const char *event)
 {
-    struct watch_process *p = process_of(t, (int)number_of(line, "pid"));
+    struct watch_process *p = process_of(t, (int)line_number(line, "pid"));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(rows[i].name, event) == 0) {
             t->n_bad += rows[i].whole && is_cut(line);
@@ -474,11 +476,11 @@ static void take_event(struct watch_trace *t, json_t *line, const char *event)
     /* Of another helper library: its own words. */
     const char *text = text_of(t, line, "text");
     if (text) {
-        show(t, &(struct watch_event){.kind = WATCH_OTHER, .text = text});
+        trace_show(t, &(struct watch_event){.kind = WATCH_OTHER, .text = text});
     }
 }
 
-static void take_line(struct watch_trace *t, const char *s, size_t n)
+static void trace_take_line(struct watch_trace *t, const char *s, size_t n)
 {
     if (t->full || t->a->used_bytes > KEPT_BYTES_MAX) {
         t->full = true;
@@ -495,7 +497,7 @@ static void take_line(struct watch_trace *t, const char *s, size_t n)
     json_decref(line);
 }
 
-static void take_piece(struct watch_trace *t, const char *s, size_t n)
+static void trace_take_piece(struct watch_trace *t, const char *s, size_t n)
 {
     while (n) {
         const char *end = memchr(s, '\n', n);
@@ -508,7 +510,7 @@ static void take_piece(struct watch_trace *t, const char *s, size_t n)
         }
         if (end && t->n_rest) { // an empty one ends a torn one
             if (t->n_rest <= LINE_BYTES_MAX) {
-                take_line(t, t->rest, t->n_rest);
+                trace_take_line(t, t->rest, t->n_rest);
             } else {
                 t->n_bad++;
             }
@@ -542,7 +544,7 @@ void watch_trace_read(struct watch_trace *t)
     ssize_t got;
     while (t->fd >= 0 && (got = pread(t->fd, piece, sizeof piece, t->at)) > 0) {
         t->at += got;
-        take_piece(t, piece, (size_t)got);
+        trace_take_piece(t, piece, (size_t)got);
     }
 }
 
