@@ -126,7 +126,7 @@ static struct winldr_file *file_by_id(struct winldr_files *f, dev_t dev, ino_t i
     return NULL;
 }
 
-static void read_file(struct winldr_files *f, struct winldr_entry *e, const struct stat *st)
+static void entry_read_file(struct winldr_files *f, struct winldr_entry *e, const struct stat *st)
 {
     e->kind = WINLDR_ENTRY_FILE;
     e->file = file_by_id(f, st->st_dev, st->st_ino);
@@ -166,7 +166,7 @@ static void look_at_place(struct winldr_files *f, struct winldr_entry *e)
     } else if (S_ISDIR(st.st_mode)) {
         say_kind(e, WINLDR_ENTRY_FOLDER, NULL);
     } else if (S_ISREG(st.st_mode)) {
-        read_file(f, e, &st);
+        entry_read_file(f, e, &st);
     } else {
         say_kind(e, WINLDR_ENTRY_DENIED, "not a regular file");
     }

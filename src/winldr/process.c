@@ -156,13 +156,13 @@ void winldr_free(struct winldr_process *p, struct winldr_module *m)
 
 /* ------------------------------------------------------------------ one request */
 
-static void add_step(struct winldr_process *p, struct winldr_request *r, const char *path,
-                     enum winldr_via via, enum winldr_result result, const char *detail)
+static void request_add_step(struct winldr_process *p, struct winldr_request *r, const char *path,
+                             enum winldr_via via, enum winldr_result result, const char *detail)
 {
     VEC_PUSH(p->arena, &r->steps, (struct winldr_step){path, via, result, detail});
 }
 
-static void say_failed(struct winldr_request *r, enum winldr_code code, const char *path)
+static void request_say_failed(struct winldr_request *r, enum winldr_code code, const char *path)
 {
     r->outcome = WINLDR_FAILED;
     r->code = code;
@@ -213,7 +213,7 @@ static void assume_module(struct winldr_process *p, struct winldr_request *r, co
 {
     const char *path = winldr_path_join(p->arena, p->system32, name);
     struct winldr_module *m = winldr_find_module(p, name);
-    add_step(p, r, path, via, WINLDR_STEP_ASSUMED, detail);
+    request_add_step(p, r, path, via, WINLDR_STEP_ASSUMED, detail);
     if (m) {
         say_module(r, WINLDR_REUSED, m, via);
     } else {
@@ -231,25 +231,25 @@ static bool take_file(struct winldr_process *p, struct winldr_request *r, struct
     const struct pe_image *image = &e->file->image;
     struct winldr_module *same = module_of_file(p, e->file);
     if (same) {
-        add_step(p, r, e->path, via, WINLDR_STEP_SAME_FILE, same->path);
+        request_add_step(p, r, e->path, via, WINLDR_STEP_SAME_FILE, same->path);
         say_module(r, WINLDR_REUSED, same, via);
         return true;
     }
     if (image->state == PE_STATE_OK && image->machine != p->config.machine) {
         const char *machine = pe_machine_name(p->arena, image->machine);
-        add_step(p, r, e->path, via, WINLDR_STEP_OTHER_MACHINE, machine);
+        request_add_step(p, r, e->path, via, WINLDR_STEP_OTHER_MACHINE, machine);
         r->path = r->path ? r->path : e->path;
         return false;
     }
     if (image->state != PE_STATE_OK || image->cut) {
-        add_step(p, r, e->path, via, WINLDR_STEP_NOT_PE,
-                 image->defect ? image->defect
-                 : image->cut  ? "it is cut off"
-                               : "it is not a PE file");
-        say_failed(r, WINLDR_BAD_EXE_FORMAT, e->path);
+        request_add_step(p, r, e->path, via, WINLDR_STEP_NOT_PE,
+                         image->defect ? image->defect
+                         : image->cut  ? "it is cut off"
+                                       : "it is not a PE file");
+        request_say_failed(r, WINLDR_BAD_EXE_FORMAT, e->path);
         return true;
     }
-    add_step(p, r, e->path, via, WINLDR_STEP_FOUND, NULL);
+    request_add_step(p, r, e->path, via, WINLDR_STEP_FOUND, NULL);
     struct winldr_module *m = add_module(p, e->path, e->file, r->load);
     say_module(r, WINLDR_LOADED, m, via);
     load_imports(p, m, s, r);
@@ -265,24 +265,24 @@ static bool try_place(struct winldr_process *p, struct winldr_request *r, struct
     case WINLDR_ENTRY_FILE: return take_file(p, r, s, e, via);
     case WINLDR_ENTRY_MISSING:
         if (via == WINLDR_VIA_SYSTEM32 && !p->system_seen) {
-            add_step(p, r, path, via, WINLDR_STEP_UNSEEN, "System32 is not in the tree");
+            request_add_step(p, r, path, via, WINLDR_STEP_UNSEEN, "System32 is not in the tree");
             r->unseen = r->unseen ? r->unseen : p->system32;
         } else if (via == WINLDR_VIA_APPLICATION && !p->exe_seen) {
-            add_step(p, r, path, via, WINLDR_STEP_UNSEEN, "the program is not in the tree");
+            request_add_step(p, r, path, via, WINLDR_STEP_UNSEEN, "the program is not in the tree");
             r->unseen = r->unseen ? r->unseen : p->config.exe;
         } else {
-            add_step(p, r, path, via, WINLDR_STEP_MISSING, NULL);
+            request_add_step(p, r, path, via, WINLDR_STEP_MISSING, NULL);
         }
         return false;
     case WINLDR_ENTRY_UNSEEN:
-        add_step(p, r, path, via, WINLDR_STEP_UNSEEN, e->detail);
+        request_add_step(p, r, path, via, WINLDR_STEP_UNSEEN, e->detail);
         r->unseen = r->unseen ? r->unseen : path;
         return false;
     case WINLDR_ENTRY_FOLDER:
     case WINLDR_ENTRY_DENIED:
-        add_step(p, r, path, via, WINLDR_STEP_DENIED,
-                 e->kind == WINLDR_ENTRY_FOLDER ? "it is a folder" : e->detail);
-        say_failed(r, WINLDR_ACCESS_DENIED, path);
+        request_add_step(p, r, path, via, WINLDR_STEP_DENIED,
+                         e->kind == WINLDR_ENTRY_FOLDER ? "it is a folder" : e->detail);
+        request_say_failed(r, WINLDR_ACCESS_DENIED, path);
         return true;
     }
     return false;
@@ -301,7 +301,7 @@ static void search_places(struct winldr_process *p, struct winldr_request *r, st
         for (size_t i = 0; i < s->list.places.n; i++) {
             const struct winldr_place *place = &s->list.places.items[i];
             if (!place->folder) {
-                add_step(p, r, NULL, place->via, WINLDR_STEP_UNSEEN, "PATH is not known");
+                request_add_step(p, r, NULL, place->via, WINLDR_STEP_UNSEEN, "PATH is not known");
                 r->unseen = r->unseen ? r->unseen : "PATH";
                 continue;
             }
@@ -318,7 +318,7 @@ static void search_places(struct winldr_process *p, struct winldr_request *r, st
     if (r->unseen) {
         r->outcome = WINLDR_UNKNOWN;
     } else {
-        say_failed(r, r->path ? WINLDR_BAD_EXE_FORMAT : WINLDR_MOD_NOT_FOUND, r->path);
+        request_say_failed(r, r->path ? WINLDR_BAD_EXE_FORMAT : WINLDR_MOD_NOT_FOUND, r->path);
     }
 }
 
@@ -339,12 +339,12 @@ static bool answer_before_files(struct winldr_process *p, struct winldr_request 
             const char *path = winldr_path_join(p->arena, p->system32, set.host);
             (void)try_place(p, r, s, path, WINLDR_VIA_API_SET);
             if (r->steps.n && r->steps.items[r->steps.n - 1].result == WINLDR_STEP_MISSING) {
-                say_failed(r, WINLDR_MOD_NOT_FOUND, NULL);
+                request_say_failed(r, WINLDR_MOD_NOT_FOUND, NULL);
             }
             return true;
         }
         if (set.state == PE_APISET_NO_HOST) {
-            say_failed(r, WINLDR_MOD_NOT_FOUND, NULL);
+            request_say_failed(r, WINLDR_MOD_NOT_FOUND, NULL);
             return true;
         }
         if (set.state == PE_APISET_DAMAGED) {
@@ -354,7 +354,7 @@ static bool answer_before_files(struct winldr_process *p, struct winldr_request 
     }
     struct winldr_module *loaded = winldr_find_module(p, *name);
     if (loaded) {
-        add_step(p, r, loaded->path, WINLDR_VIA_LOADED, WINLDR_STEP_FOUND, NULL);
+        request_add_step(p, r, loaded->path, WINLDR_VIA_LOADED, WINLDR_STEP_FOUND, NULL);
         say_module(r, WINLDR_REUSED, loaded, WINLDR_VIA_LOADED);
         if (loaded->unseen) {
             say_unseen(r, loaded->unseen);
@@ -408,7 +408,7 @@ static struct search search_for_imports(struct winldr_process *p, const struct w
     return below;
 }
 
-static bool is_settled(const struct winldr_request *r)
+static bool request_is_settled(const struct winldr_request *r)
 {
     return r->outcome == WINLDR_LOADED || r->outcome == WINLDR_REUSED;
 }
@@ -424,7 +424,7 @@ static void load_forwarded(struct winldr_process *p, struct winldr_module *provi
         return;
     }
     struct winldr_request *r = make_request(p, dll, provider, s);
-    if (is_settled(r)) {
+    if (request_is_settled(r)) {
         VEC_PUSH(p->arena, &provider->imports, r->module);
     }
 }
@@ -447,7 +447,7 @@ static void check_symbols(struct winldr_process *p, const struct winldr_module *
         if (x.state == PE_EXPORT_FORWARDED) {
             load_forwarded(p, provider, x.forwarder, s);
         } else if (x.state == PE_EXPORT_ABSENT) {
-            say_failed(r, WINLDR_PROC_NOT_FOUND, provider->path);
+            request_say_failed(r, WINLDR_PROC_NOT_FOUND, provider->path);
             r->symbol =
                 symbol->name ? symbol->name : arena_printf(p->arena, "#%u", symbol->ordinal);
             return;
@@ -472,7 +472,7 @@ static void load_imports(struct winldr_process *p, struct winldr_module *m, stru
             continue;
         }
         struct winldr_request *wanted = make_request(p, import->dll, m, &below);
-        if (is_settled(wanted)) {
+        if (request_is_settled(wanted)) {
             VEC_PUSH(p->arena, &m->imports, wanted->module);
             check_symbols(p, m, import, wanted, &below);
         }
@@ -535,7 +535,7 @@ static bool init_fails(struct winldr_process *p, size_t first)
 }
 
 /* The request that decides: the first that failed, else the first that is unknown. */
-static void judge_load(struct winldr_process *p, struct winldr_load *load)
+static void load_judge(struct winldr_process *p, struct winldr_load *load)
 {
     load->blame = load->request;
     load->outcome = p->requests.items[load->request]->outcome;
@@ -565,11 +565,11 @@ const struct winldr_load *winldr_load(struct winldr_process *p, const char *name
     } else {
         struct winldr_request *r = arena_alloc(p->arena, sizeof *r);
         *r = (struct winldr_request){.name = load.name, .load = s.load};
-        say_failed(r, WINLDR_INVALID_PARAMETER, NULL);
+        request_say_failed(r, WINLDR_INVALID_PARAMETER, NULL);
         VEC_PUSH(p->arena, &p->requests, r);
     }
     load.end = p->requests.n;
-    judge_load(p, &load);
+    load_judge(p, &load);
     if (load.outcome == WINLDR_LOADED && init_fails(p, first)) {
         load.outcome = WINLDR_FAILED;
         load.code = WINLDR_DLL_INIT_FAILED;
