@@ -264,8 +264,21 @@ const struct model_process *diag_works_used_otherwise(struct diag *d, const stru
     return NULL;
 }
 
+/* An optional load that fails is a warning, whatever its cause; it becomes an error with the first
+ * process that requires it. */
+static void set_severity(struct diag_finding *f, const struct diag_failure *x)
+{
+    bool is_error = diag_causes[f->cause].severity == DIAG_ERROR;
+    if (x->wish && f->scripts.n == 0 && f->severity == DIAG_ERROR) {
+        f->severity = DIAG_WARNING;
+    } else if (!x->wish && is_error && f->severity == DIAG_WARNING) {
+        f->severity = DIAG_ERROR;
+    }
+}
+
 void diag_failure_evidence(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
 {
+    set_severity(f, x);
     if (!x->attempt || x->attempt->phase == MODEL_IMPORT) {
         f->stage = DIAG_STAGE_START;
     } else if (f->scripts.n == 0) { // not seen before

@@ -54,12 +54,21 @@ static void repair_by_other_copy(struct diag *d, struct diag_finding *f,
     }
 }
 
+/* Whether an optional load succeeds without the folder: there may be no other copy, or one that
+ * does not fit either. */
+static bool is_granted_without(struct diag *d, const struct diag_failure *x, const char *dir)
+{
+    struct diag_failure *left = NULL;
+    const struct model_process *tried = diag_replay(d, x->process, diag_path_without(d, dir));
+    return tried && diag_wishes(d, tried, &left) < diag_wishes(d, x->process, &left);
+}
+
 static void repair_wrong_copy(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
 {
     const struct ldso_object *provider = x->defect->provider;
-    const char *dir = path_dir(d->a, provider->path);
-    if (provider->via == LDSO_VIA_LIBRARY_PATH &&
-        diag_repair_without(d, f, x->process, path_normal(d->a, dir))) {
+    const char *dir = path_dir(d->a, provider->path), *entry = path_normal(d->a, dir);
+    if (provider->via == LDSO_VIA_LIBRARY_PATH && (!x->wish || is_granted_without(d, x, entry)) &&
+        diag_repair_without(d, f, x->process, entry)) {
         return;
     }
     repair_by_other_copy(d, f, x, provider);

@@ -94,6 +94,32 @@ def torchcodec_for_images(t, bad):
         ffmpeg(t, 8)
 
 
+@case("undefined-symbol", "symbol-missing", "libtorchcodec_core7.so", severity="warning",
+      evidence="av_gone")
+def ffmpeg_without_a_symbol(t, bad):
+    """The only FFmpeg was built without something: images still decode."""
+    torchcodec(t, "0.17.0", (7,), image=True)
+    ffmpeg(t, 7)
+    symbol = {"name": "av_gone", "lazy": False}
+    t.lib("%s/torchcodec/libtorchcodec_core7.so" % t.site,
+          needed=["libtorch.so", *libraries(7)], undef=[symbol] if bad else [])
+
+
+@case("library-wrong-copy", "ld-library-path-shadow", "libavcodec.so.61", severity="warning",
+      repair=r"^export LD_LIBRARY_PATH=", evidence="LIBAVCODEC_61.9")
+def ffmpeg_of_the_path_too_old(t, bad):
+    """Without the folder the rest of this FFmpeg is gone: that is no repair."""
+    torchcodec(t, "0.17.0", (7,), image=True)
+    for name in libraries(7):
+        old = name.startswith("libavcodec") and bad
+        t.lib("/opt/ffmpeg/lib/" + name,
+              verdef=["LIBAVCODEC_61"] if old else ["LIBAVCODEC_61", "LIBAVCODEC_61.9"])
+    t.lib(SYSTEM + "/libavcodec.so.61", verdef=["LIBAVCODEC_61", "LIBAVCODEC_61.9"])
+    t.lib("%s/torchcodec/libtorchcodec_core7.so" % t.site, needed=["libtorch.so", *libraries(7)],
+          verneed=[{"file": "libavcodec.so.61", "versions": [{"name": "LIBAVCODEC_61.9"}]}])
+    return {"env": {"LD_LIBRARY_PATH": "/opt/ffmpeg/lib"}}
+
+
 @case("library-missing", "lib-missing", "libavdevice.so.59", repair="^apt-get install ffmpeg$",
       evidence=r"libtorchcodec_core5\.so")
 def ffmpeg_in_part(t, bad):
