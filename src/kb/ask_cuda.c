@@ -286,16 +286,19 @@ int form_driver_of_gpu(struct ask *k, struct gm_err *err)
     struct kb_drivers d;
     struct kb_toolkits t;
     struct question_values sms;
-    bool does = k->q->said & SAID_DOES, last = k->q->said & SAID_LAST;
+    bool does = k->q->said & SAID_DOES, first = k->q->said & SAID_FIRST;
+    bool bound = first || k->q->said & SAID_LAST;
     int rc = kb_drivers(k->kb, &d, err);
     rc = rc < 0 ? rc : kb_toolkits(k->kb, &t, err);
     rc = rc < 0 ? rc : architectures_asked(k, &sms, err);
     if (rc < 0 || k->missing || sms.n == 0 || does != (ask_given(k, KEY_DRIVER) != NULL) ||
-        does == last) {
+        does == bound || (first && k->q->said & SAID_LAST)) {
         return rc < 0 ? rc : 0;
     }
+    const char *unread = "";
     for (size_t i = 0; i < sms.n; i++) {
-        const struct kb_driver *row = driver_bound(&d, KB_DRIVER_LAST, sms.items[i]);
+        const struct kb_driver *row =
+            driver_bound(&d, first ? KB_DRIVER_FIRST : KB_DRIVER_LAST, sms.items[i]);
         if (does) {
             rc = say_driver_serves(k, &d, &t, sms.items[i]);
             if (rc == 0) {
@@ -304,8 +307,8 @@ int form_driver_of_gpu(struct ask *k, struct gm_err *err)
             continue;
         }
         if (!row) {
-            ask_missing(k, "no driver branch that was read is the last for %s", sms.items[i]);
-            return 0;
+            unread = arena_printf(k->a, "%s%s%s", unread, unread[0] ? ", " : "", sms.items[i]);
+            continue;
         }
         HIT(k, KB_AREA_DRIVERS, row);
         ask_say(k, "It is %s%s%s.", row->title, row->origin.note ? ". " : "",
@@ -314,7 +317,13 @@ int form_driver_of_gpu(struct ask *k, struct gm_err *err)
                                     strlen(row->origin.note) - ends_with(row->origin.note, "."))
                     : "");
     }
-    return 1;
+    if (unread[0] && !k->answer->known) {
+        ask_missing(k, "no driver branch that was read is the %s for %s", first ? "first" : "last",
+                    unread);
+    } else if (unread[0]) {
+        ask_say(k, "For %s this was not read.", unread);
+    }
+    return k->answer->known;
 }
 
 /* ------------------------------------------------------------------ architectures */

@@ -232,22 +232,66 @@ static bool say_dll(struct ask *k, const struct kb_provide *p, const char *name)
     return true;
 }
 
+/* "which libraries does libcusolver need" is not about the package that brings it. */
+static bool asks_for_needs(const struct question *q)
+{
+    return q->asked & ASKED_NEEDS ||
+           (q->asked & ASKED_PARTS && question_has(q, "need needs require "
+                                                      "requires"));
+}
+
+/* Whether people call what a library depends on so: "libcublasLt" of "cuBLASLt". */
+static bool needs_part(const struct kb_provide *p, const char *part)
+{
+    struct str name = str_of(part), bare = name;
+    bare = str_starts(name, "lib") ? (struct str){name.s + 3, name.n - 3} : name;
+    for (size_t i = 0; i < p->needs.n; i++) {
+        struct str need = str_of(p->needs.items[i]);
+        if (str_eq_nocase(need, name) || str_eq_nocase(need, bare)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "does libcublas depend on libcublasLt": said at the first of the two. */
+static int say_depends(struct ask *k, const struct kb_provide *p, const char *on)
+{
+    bool does = needs_part(p, on);
+    ask_say(k, "%s: %s depends on %s.", does ? "Yes" : "No", p->library,
+            ask_joined(k->a, p->needs));
+    return 1;
+}
+
 /* "which libraries does libcusolver depend on" */
 int form_depends(struct ask *k, struct gm_err *err)
 {
     struct kb_provides provides;
+    const struct question_values *parts = &k->q->values[KEY_PART];
     const char *part = ask_given(k, KEY_PART), *library = ask_given(k, KEY_LIBRARY);
     int rc = kb_provides(k->kb, &provides, err), found = 0;
-    for (size_t i = 0; rc == 0 && i < provides.n; i++) {
+    bool does = k->q->said & SAID_DOES, two = parts->n == 2 && !library;
+    if (rc < 0 || !asks_for_needs(k->q) || does != two) {
+        return rc < 0 ? rc : 0;
+    }
+    if (two && part == parts->items[1]) {
+        return k->answer->known;
+    }
+    for (size_t i = 0; i < provides.n; i++) {
         const struct kb_provide *p = &provides.rows[i];
         bool asked = part ? question_names_part(p, part) : str_glob(p->soname, library);
-        if (asked && provide_for_cuda(k, p) && p->needs.n > 0) {
-            HIT(k, KB_AREA_PROVIDES, p);
+        if (!asked || !provide_for_cuda(k, p) || p->needs.n == 0) {
+            continue;
+        }
+        HIT(k, KB_AREA_PROVIDES, p);
+        if (two) {
+            found = say_depends(k, p, parts->items[1]);
+        } else {
             ask_say(k, "%s depends on %s.", p->library, ask_joined(k->a, p->needs));
             found = 1;
         }
     }
-    return rc < 0 ? rc : found;
+    return found;
 }
 
 /* Windows compares names without their case. */
@@ -299,7 +343,8 @@ int form_library(struct ask *k, struct gm_err *err)
     struct kb_provides provides;
     const char *part = ask_given(k, KEY_PART);
     bool found = false, cudart = !part && !ask_given(k, KEY_CUDNN);
-    if (cudart && !(k->q->said & SAID_RUNTIME)) {
+    if ((cudart && !(k->q->said & SAID_RUNTIME)) ||
+        (asks_for_needs(k->q) && !(k->q->asked & ASKED_PACKAGE))) {
         return 0;
     }
     part = cudart ? "cudart" : part;

@@ -326,7 +326,8 @@ int form_wheels(struct ask *k, struct gm_err *err)
     const char *platform = platform_asked(k);
     int rc = kb_releases(k->kb, &all, err);
     rc = rc < 0 ? rc : ask_releases_find(k, &mine, err);
-    if (rc < 0 || !platform || (k->missing && k->q->n_spans > 0)) {
+    bool which_cuda = k->q->asked & ASKED_CUDA && !(k->q->said & SAID_DOES);
+    if (rc < 0 || !platform || which_cuda || (k->missing && k->q->n_spans > 0)) {
         return rc < 0 ? rc : 0;
     }
     if (k->q->n_spans == 1 && mine.items.n == 1 && mine.items.items[0].row) {

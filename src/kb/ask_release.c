@@ -275,6 +275,9 @@ static const struct property {
     {ASKED_PYTHON, "Python", false}, {ASKED_GLIBC, "glibc", false},
 };
 
+#define PROPERTIES_ASKED                                                                           \
+    (ASKED_CUDA | ASKED_CUDNN | ASKED_ROCM | ASKED_PTX | ASKED_DRIVER | ASKED_PYTHON | ASKED_GLIBC)
+
 enum { PROPERTIES = sizeof properties / sizeof *properties, BUILD_COLUMN = 1, FIRST_COLUMN = 2 };
 
 static const char *floor_text(struct ask *k, const char *cuda)
@@ -289,8 +292,22 @@ static const char *floor_text(struct ask *k, const char *cuda)
     return arena_printf(k->a, "%s (the floor for %s)", floor->linux_min, floor->title);
 }
 
+/* The lowest or the highest architecture of a build. */
+static const char *extreme_arch(const struct kb_build *b, bool first)
+{
+    const char *best = NULL;
+    for (size_t i = 0; i < b->sm.n; i++) {
+        int number = ask_arch_number(b->sm.items[i]), had = best ? ask_arch_number(best) : 0;
+        best = !best || (first ? number < had : number > had) ? b->sm.items[i] : best;
+    }
+    return best;
+}
+
 static const char *arch_text(struct ask *k, const struct kb_build *b)
 {
+    if (k->q->said & (SAID_FIRST | SAID_LAST)) {
+        return extreme_arch(b, k->q->said & SAID_FIRST);
+    }
     const char *text = b->gfx.n ? ask_joined(k->a, b->gfx) : ask_joined(k->a, b->sm);
     text = b->ptx.n ? arena_printf(k->a, "%s and PTX %s", text, ask_joined(k->a, b->ptx)) : text;
     text = b->ptx_isa ? arena_printf(k->a, "%s (ISA %s)", text, b->ptx_isa) : text;
@@ -430,7 +447,10 @@ static struct ask_table property_table(const struct question *q)
     struct ask_table t = {.heads = {"release", "build"}, .columns = FIRST_COLUMN, .named = 2};
     for (size_t i = 0; i < PROPERTIES; i++) {
         if (property_shown(q, i)) {
-            t.heads[t.columns++] = properties[i].head;
+            bool arch = properties[i].asked & ASKED_ARCH;
+            t.heads[t.columns++] = arch && q->said & SAID_FIRST  ? "lowest architecture"
+                                   : arch && q->said & SAID_LAST ? "highest architecture"
+                                                                 : properties[i].head;
         }
     }
     return t;
@@ -487,7 +507,10 @@ int form_property(struct ask *k, struct gm_err *err)
     struct kb_drivers drivers; // loaded here, where an error can be told
     int rc = ask_releases_find(k, &all, err);
     rc = rc < 0 ? rc : kb_drivers(k->kb, &drivers, err);
-    if (rc < 0 || k->missing || all.items.n == 0) {
+    unsigned order = k->q->said & (SAID_FIRST | SAID_LAST);
+    bool one_arch = order != (SAID_FIRST | SAID_LAST) &&
+                    (k->q->asked & (ASKED_ARCH | ASKED_TARGET | PROPERTIES_ASKED)) == ASKED_ARCH;
+    if (rc < 0 || k->missing || all.items.n == 0 || (order && !one_arch)) {
         return rc < 0 ? rc : 0;
     }
     struct ask_table t = property_table(k->q);

@@ -135,6 +135,29 @@ void kb_gpus_containing(struct arena *a, const struct kb_gpus *gpus, const char 
     }
 }
 
+void kb_gpus_words(const struct kb_gpus *gpus, const char *const *words, size_t n, bool *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct tokens bare = {.n = 0};
+        tokens_add(&bare, str_of(words[i]), brands);
+        ret[i] = bare.n == 0;
+    }
+    for (size_t g = 0; g < gpus->n; g++) {
+        const struct kb_gpu *gpu = &gpus->rows[g];
+        struct tokens all = {.n = 0};
+        tokens_add(&all, str_of(gpu->name), "");
+        tokens_add(&all, str_of(gpu->vendor == KB_VENDOR_AMD ? "amd radeon" : "nvidia geforce"),
+                   "");
+        for (size_t i = 0; i < n; i++) {
+            struct tokens bare = {.n = 0};
+            if (!ret[i]) {
+                tokens_add(&bare, str_of(words[i]), brands);
+                ret[i] = tokens_within(&bare, &all);
+            }
+        }
+    }
+}
+
 void kb_gpus_named(struct arena *a, const struct kb_gpus *gpus, const char *text,
                    struct kb_gpu_list *ret)
 {

@@ -27,4 +27,7 @@ bool kb_gpus_alike(const struct kb_gpu_list *list);
 /* "8.6", "gfx1030" */
 const char *kb_gpu_value(const struct kb_gpu *g);
 
+/* Which of the words occur in the name of a GPU at all; brands do. */
+void kb_gpus_words(const struct kb_gpus *gpus, const char *const *words, size_t n, bool *ret);
+
 #endif

@@ -49,6 +49,7 @@ struct reading {
     struct kb_glibcs glibcs;
     enum claim claims[QUESTION_WORDS_MAX];
     const struct word *means[QUESTION_WORDS_MAX]; // at the first word of an entry
+    bool in_gpu_names[QUESTION_WORDS_MAX];
     size_t owner[QUESTION_WORDS_MAX]; // the key whose value begins here, OWNER_PACKAGE, or KEYS
 };
 
@@ -847,8 +848,9 @@ static bool asks_for_error(const struct reading *r)
 
 static bool may_be_gpu(const struct reading *r, size_t i)
 {
-    return i < r->q->n && (r->claims[i] == CLAIM_NONE || r->claims[i] == CLAIM_NUMBER ||
-                           (r->claims[i] == CLAIM_MEANS && is_word(r->q, i, "jetson gpu")));
+    return i < r->q->n && r->in_gpu_names[i] &&
+           (r->claims[i] == CLAIM_NONE || r->claims[i] == CLAIM_NUMBER ||
+            (r->claims[i] == CLAIM_MEANS && is_word(r->q, i, "jetson gpu")));
 }
 
 static const char *text_of(const struct reading *r, size_t from, size_t to)
@@ -1140,6 +1142,7 @@ static int read_gpus(struct reading *r, struct gm_err *err)
     if (rc) {
         return rc < 0 ? rc : 0;
     }
+    kb_gpus_words(&gpus, r->q->words, r->q->n, r->in_gpu_names);
     for (size_t i = 0; i < r->q->n;) {
         i = may_be_gpu(r, i) ? read_gpu(r, &gpus, i) : i + 1;
     }
@@ -1170,8 +1173,27 @@ static void read_numbers(struct reading *r)
 
 /* "which did 1.1.0 have", "added Python 3.12 and dropped 3.7": a version of what was named last;
  * one of three parts or more is a package's. */
+/* The word "cuda" before a release that stands alone: "CUDA runtime library for 12.6". */
+static size_t cuda_word(const struct reading *r, size_t before)
+{
+    for (size_t i = 0; i < before; i++) {
+        if (r->claims[i] == CLAIM_MEANS && r->means[i] && strcmp(r->q->words[i], "cuda") == 0 &&
+            strcmp(r->means[i]->text, "cuda") == 0) {
+            return i;
+        }
+    }
+    return before;
+}
+
 static void read_loose(struct reading *r, size_t i)
 {
+    size_t cuda = cuda_word(r, i);
+    if (!r->q->package && !(r->q->named & NAMED_CUDA) && cuda < i && strlen(r->q->words[i]) <= 5) {
+        key_add(r->q, KEY_CUDA, r->q->words[i]);
+        r->claims[cuda] = r->claims[i] = CLAIM_DONE;
+        r->q->asked &= ~(unsigned)ASKED_CUDA;
+        return;
+    }
     struct question *q = r->q;
     const char *dot = strchr(q->words[i], '.');
     size_t owner = KEYS;

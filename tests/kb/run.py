@@ -4,7 +4,8 @@
     tests/kb/run.py GPUMEND
 
 queries.json holds questions with parts of their answers and rows that they rest on, and questions
-whose answer must be "not known" or "not understood". Beside it: text and JSON agree, the exact form
+whose answer must be "not known" or "not understood". asked.jsonl holds questions in users' words, whose
+truth was looked up before they were first asked: none may be answered wrong. Beside it: text and JSON agree, the exact form
 of a question has the same answer, another folder of data replaces
 an area and nothing else, damaged data is refused with the file and the reason, and kb-refresh
 reads requirements and markers as the packaging specifications have them.
@@ -97,6 +98,18 @@ def not_known_faults(exe, case):
     for text in says:
         if text not in doc["answer"]:
             yield f"does not say {text!r}: {doc['answer'][:300]}"
+
+
+def asked_faults(exe, case):
+    """`known`: answered when it was last measured. What is not known may be answered later."""
+    status, doc, err = document(exe, case["ask"])
+    yield from shape_faults(status, doc)
+    if err or status not in (0, 3) or (case["known"] and status == 3):
+        yield f"status {status}: {doc['answer'][:200]}"
+    if status == 0:
+        for text in case["says"]:
+            if text not in doc["answer"]:
+                yield f"the truth is {case['truth']!r}, but: {doc['answer'][:300]}"
 
 
 def with_faults(exe):
@@ -310,6 +323,8 @@ def main():
     table = json.loads((HERE / "queries.json").read_text(encoding="utf-8"))
     checks = [(case["ask"], lambda e, c=case: known_faults(e, c)) for case in table["known"]]
     checks += [(str(q), lambda e, q=q: not_known_faults(e, q)) for q in table["not_known"]]
+    asked = (HERE / "asked.jsonl").read_text(encoding="utf-8").splitlines()
+    checks += [(case["ask"], lambda e, c=case: asked_faults(e, c)) for case in map(json.loads, asked)]
     checks += [("the command", command_faults), ("the exact form", with_faults), ("another folder", folder_faults),
                ("damaged data", damage_faults), ("kb-refresh", refresh_faults),
                ("spoiled data", spoiled_faults)]
