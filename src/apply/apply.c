@@ -36,7 +36,7 @@ static const char *own_folder(struct model *m)
 const char *apply_hook_site(struct model *m)
 {
     const char *prefix = m->env ? model_real_path(m, m->env->prefix) : NULL;
-    for (size_t i = 0; prefix && i < m->env->paths_n; i++) {
+    for (size_t i = 0; prefix && i < m->env->n_paths; i++) {
         const struct py_path *p = &m->env->paths[i];
         const char *real =
             p->origin == PY_PATH_SITE && p->is_dir ? model_real_path(m, p->dir) : NULL;

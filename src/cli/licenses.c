@@ -8,9 +8,9 @@
 
 int cli_licenses(void)
 {
-    unsigned char *text = malloc(cli_licenses_full_n);
-    uLongf n = (uLongf)cli_licenses_full_n;
-    if (!text || uncompress(text, &n, cli_licenses_text, (uLong)cli_licenses_text_n) != Z_OK) {
+    unsigned char *text = malloc(cli_licenses_full_size);
+    uLongf n = (uLongf)cli_licenses_full_size;
+    if (!text || uncompress(text, &n, cli_licenses_text, (uLong)cli_licenses_text_size) != Z_OK) {
         free(text);
         return cli_fail(CLI_CANNOT, "no memory");
     }

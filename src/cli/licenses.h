@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 extern const unsigned char cli_licenses_text[];
-extern const size_t cli_licenses_text_n;
-extern const size_t cli_licenses_full_n; // once it is expanded
+extern const size_t cli_licenses_text_size;
+extern const size_t cli_licenses_full_size; // once it is expanded
 
 /* Prints them. Returns a cli_status. */
 int cli_licenses(void);

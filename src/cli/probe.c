@@ -79,7 +79,7 @@ static int take_timeout(struct probe *c, const char *option, const char *value, 
 static const char *stage_names(struct arena *a)
 {
     const char *text = "";
-    for (size_t i = 0; i < probe_stages_n; i++) {
+    for (size_t i = 0; i < probe_n_stages; i++) {
         text = arena_printf(a, "%s%s%s", text, i ? ", " : "", probe_stages[i].name);
     }
     return text;
@@ -124,7 +124,7 @@ static int find_modules(struct probe *c)
     if (c->python && !m->env) {
         return cli_fail(CLI_USAGE, "probe: --python needs a Python environment as TARGET");
     }
-    for (size_t i = 0; all && i < probe_stages_n; i++) {
+    for (size_t i = 0; all && i < probe_n_stages; i++) {
         struct py_module found = {0};
         if (probe_stages[i].module) {
             py_module_find(m->env, probe_stages[i].module, &found);
@@ -260,7 +260,7 @@ static int probe_run_with(void *command)
 {
     struct probe *c = command;
     if (c->list) {
-        for (size_t i = 0; i < probe_stages_n; i++) {
+        for (size_t i = 0; i < probe_n_stages; i++) {
             printf("%s\n", probe_stages[i].name);
         }
         return CLI_OK;

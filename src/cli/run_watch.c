@@ -115,7 +115,8 @@ static void put_in_front(const struct run_watch_start *s, const char *name, cons
 
 static int add_trace(const struct run_watch_start *s)
 {
-    const struct watch_library trace = {"gpumend-trace.so", watch_trace_image, watch_trace_image_n};
+    const struct watch_library trace = {"gpumend-trace.so", watch_trace_image,
+                                        watch_trace_image_size};
     struct gm_err err;
     const char *path = NULL;
     if (watch_place(s->a, s->cache, &trace, &path, &err) < 0) {
@@ -127,7 +128,8 @@ static int add_trace(const struct run_watch_start *s)
 
 static int place_guard(const struct run_watch_start *s, const char **ret, struct gm_err *err)
 {
-    const struct watch_library guard = {"gpumend-guard.so", watch_guard_image, watch_guard_image_n};
+    const struct watch_library guard = {"gpumend-guard.so", watch_guard_image,
+                                        watch_guard_image_size};
     return watch_place(s->a, s->cache, &guard, ret, err);
 }
 
@@ -272,7 +274,7 @@ static void spare_valgrind(const struct run_watch_start *s)
 static int add_gpucall(const struct run_watch *w, const struct run_watch_start *s)
 {
     const struct watch_library gpucall = {"gpumend-gpucall.so", watch_gpucall_image,
-                                          watch_gpucall_image_n};
+                                          watch_gpucall_image_size};
     struct gm_err err;
     const char *path = NULL;
     if (watch_place(s->a, s->cache, &gpucall, &path, &err) < 0) {

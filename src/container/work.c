@@ -64,7 +64,7 @@ void container_set(struct container_work *w, const char *name, const char *value
 bool container_uses_package(const struct model *m, const char *const *names, size_t n,
                             const char **ret)
 {
-    for (size_t i = 0; m->env && i < m->env->dists_n; i++) {
+    for (size_t i = 0; m->env && i < m->env->n_dists; i++) {
         for (size_t k = 0; k < n; k++) {
             if (strcmp(m->env->dists[i].name, names[k]) == 0) {
                 *ret = names[k];

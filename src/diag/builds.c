@@ -292,7 +292,7 @@ static void rule_pairs(struct diag *d, const struct machine *x)
 static const char *ort_module(struct diag *d)
 {
     const struct py_env *env = d->m->env;
-    return env->suffixes_n ? arena_printf(d->a, "onnxruntime/capi/onnxruntime_pybind11_state%s",
+    return env->n_suffixes ? arena_printf(d->a, "onnxruntime/capi/onnxruntime_pybind11_state%s",
                                           env->suffixes[0])
                            : NULL;
 }

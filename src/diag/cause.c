@@ -299,7 +299,7 @@ const struct diag_cause_row *diag_cause_by_id(const char *id)
 
 const struct diag_page *diag_page_by_id(const char *id)
 {
-    for (size_t i = 0; i < diag_pages_n; i++) {
+    for (size_t i = 0; i < diag_n_pages; i++) {
         if (strcmp(diag_pages[i].id, id) == 0) {
             return &diag_pages[i];
         }

@@ -149,7 +149,7 @@ struct diag_page {
 
 extern const struct diag_cause_row diag_causes[DIAG_CAUSES];
 extern const struct diag_page diag_pages[];
-extern const size_t diag_pages_n;
+extern const size_t diag_n_pages;
 
 /* The row with this id, or NULL. */
 const struct diag_cause_row *diag_cause_by_id(const char *id);

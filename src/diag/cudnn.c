@@ -30,7 +30,7 @@ static bool differs(const struct diag_cudnn_member *m, const char *version)
 const char *diag_cudnn_version(const diag_cudnn_list *list)
 {
     const char *best = NULL;
-    size_t best_n = 0;
+    size_t n_best = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct diag_cudnn_member *m = &list->items[i];
         size_t n = 0;
@@ -38,8 +38,8 @@ const char *diag_cudnn_version(const diag_cudnn_list *list)
             n += list->items[k].sub && list->items[k].version &&
                  !differs(&list->items[k], m->version);
         }
-        if (n > best_n) {
-            best_n = n;
+        if (n > n_best) {
+            n_best = n;
             best = m->version;
         }
     }

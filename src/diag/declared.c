@@ -37,7 +37,7 @@ bool diag_requirement(struct diag *d, const char *package, const char *pattern,
     const struct py_metadata *meta = diag_metadata_of(d, package);
     struct py_marker_env markers = d->m->env ? model_markers(d->m) : (struct py_marker_env){0};
     struct py_requirement q;
-    for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
+    for (size_t i = 0; meta && i < meta->n_requires_dist; i++) {
         if (diag_requirement_at(d, meta, i, &markers, &q) &&
             str_glob(pattern, py_name_normal(d->a, q.name))) {
             *ret_name = py_name_normal(d->a, q.name);

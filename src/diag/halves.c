@@ -316,7 +316,7 @@ static void rule_ownerless(struct diag *d, const struct kb_import *row)
 static void rule_all_left(struct diag *d)
 {
     const struct py_env *env = d->m->env;
-    for (size_t i = 0; i < env->left_n; i++) {
+    for (size_t i = 0; i < env->n_left; i++) {
         for (size_t k = 0; k < d->m->imports.n; k++) {
             const struct kb_import *row = &d->m->imports.rows[k];
             const struct py_dist *dist = py_env_by_dist(d->m->env, row->package);
@@ -347,7 +347,7 @@ void diag_rule_halves(struct diag *d)
         rule_libraries(d, dist);
         rule_metadata(d, dist);
     }
-    for (size_t i = 0; i < d->m->env->dists_n; i++) {
+    for (size_t i = 0; i < d->m->env->n_dists; i++) {
         const struct py_dist *dist = &d->m->env->dists[i];
         if (starts_with(dist->name_normal, "nvidia-") && !dist->shadowed_by) {
             rule_libraries(d, dist);

@@ -81,7 +81,7 @@ static const char *system_pip(struct model *m, const char *arguments)
 /* "/nvidia/cublas/lib" of a folder below a site folder of the environment; NULL for others. */
 static const char *below_site(const struct py_env *env, const char *folder)
 {
-    for (size_t i = 0; i < env->paths_n; i++) {
+    for (size_t i = 0; i < env->n_paths; i++) {
         const char *dir = env->paths[i].dir;
         size_t n = strlen(dir);
         if (env->paths[i].origin == PY_PATH_SITE && strncmp(folder, dir, n) == 0 &&
@@ -520,7 +520,7 @@ static const char *site_of(const struct diag *d, const struct diag_failure *x)
     const struct py_env *env = d->m->env;
     const struct py_dist *dist =
         x->attempt && x->attempt->package ? py_env_by_dist(d->m->env, x->attempt->package) : NULL;
-    for (size_t i = 0; !dist && env && i < env->paths_n; i++) {
+    for (size_t i = 0; !dist && env && i < env->n_paths; i++) {
         if (env->paths[i].origin == PY_PATH_SITE) {
             return env->paths[i].dir;
         }

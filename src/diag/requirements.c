@@ -170,7 +170,7 @@ static void rule_declared(struct diag *d, const struct py_dist *dist,
 {
     const struct py_metadata *meta = diag_metadata_of(d, dist->name);
     struct py_requirement q;
-    for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
+    for (size_t i = 0; meta && i < meta->n_requires_dist; i++) {
         if (!diag_requirement_at(d, meta, i, markers, &q)) {
             continue;
         }

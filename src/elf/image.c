@@ -172,7 +172,7 @@ static void read_segment_facts(struct elf_image *e)
 
 /* What the dynamic section says, still as addresses and string offsets. */
 struct dynamic {
-    uint64_t strtab, strsz, symtab, hash, gnu_hash, versym, verneed, verneed_n, verdef, verdef_n;
+    uint64_t strtab, strsz, symtab, hash, gnu_hash, versym, verneed, n_verneed, verdef, n_verdef;
     uint64_t rela, rela_size, rel, rel_size, jmprel, jmprel_size, relacount, relcount;
     uint64_t soname, rpath, runpath;
     bool has_soname, has_rpath, has_runpath, jmprel_is_rela;
@@ -188,9 +188,9 @@ static void read_dynamic_tag(struct elf_image *e, struct dynamic *d, int64_t tag
     case DT_GNU_HASH: d->gnu_hash = value; break;
     case DT_VERSYM: d->versym = value; break;
     case DT_VERNEED: d->verneed = value; break;
-    case DT_VERNEEDNUM: d->verneed_n = value; break;
+    case DT_VERNEEDNUM: d->n_verneed = value; break;
     case DT_VERDEF: d->verdef = value; break;
-    case DT_VERDEFNUM: d->verdef_n = value; break;
+    case DT_VERDEFNUM: d->n_verdef = value; break;
     case DT_RELA: d->rela = value; break;
     case DT_RELASZ: d->rela_size = value; break;
     case DT_REL: d->rel = value; break;
@@ -265,13 +265,13 @@ static void place_tables(struct elf_image *e, const struct dynamic *d)
     e->gnu_hash = table(e, d->gnu_hash);
     e->versym = table(e, d->versym);
     e->verneed = table(e, d->verneed);
-    e->verneed_n = d->verneed_n;
+    e->n_verneed = d->n_verneed;
     e->verdef = table(e, d->verdef);
-    e->verdef_n = d->verdef_n;
+    e->n_verdef = d->n_verdef;
     e->rel_is_rela = d->rela != 0;
     e->rel = table(e, d->rela ? d->rela : d->rel);
     e->rel_size = d->rela ? d->rela_size : d->rel_size;
-    e->rel_relative_n = d->rela ? d->relacount : d->relcount;
+    e->n_rel_relative = d->rela ? d->relacount : d->relcount;
     e->jmprel = table(e, d->jmprel);
     e->jmprel_size = d->jmprel_size;
     e->jmprel_is_rela = d->jmprel_is_rela;
@@ -546,7 +546,7 @@ static size_t count_version_needs(const struct elf_image *e)
 {
     size_t n = 0;
     uint64_t at = e->verneed;
-    for (uint64_t i = 0; at && i < e->verneed_n && n < VERSIONS_MAX; i++) {
+    for (uint64_t i = 0; at && i < e->n_verneed && n < VERSIONS_MAX; i++) {
         const unsigned char *p = elf_bytes(e, at, sizeof(Elf64_Verneed));
         uint32_t next = p ? elf_u32(e, p + 12) : 0;
         n += p ? elf_u16(e, p + 2) : 0;
@@ -567,7 +567,7 @@ void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_ve
     uint64_t at = e->verneed;
     needs.cap = count_version_needs(e);
     needs.items = arena_array(a, needs.cap, sizeof *needs.items);
-    for (uint64_t i = 0; at && i < e->verneed_n && needs.n < VERSIONS_MAX; i++) {
+    for (uint64_t i = 0; at && i < e->n_verneed && needs.n < VERSIONS_MAX; i++) {
         const unsigned char *p = elf_bytes(e, at, sizeof(Elf64_Verneed));
         const char *file = p ? elf_string(e, elf_u32(e, p + 4)) : NULL;
         if (!p || !file) {
@@ -596,7 +596,7 @@ void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_ve
         at += elf_u32(e, p + 12);
     }
     at = e->verdef;
-    for (uint64_t i = 0; at && i < e->verdef_n && defs.n < VERSIONS_MAX; i++) {
+    for (uint64_t i = 0; at && i < e->n_verdef && defs.n < VERSIONS_MAX; i++) {
         const unsigned char *p = elf_bytes(e, at, sizeof(Elf64_Verdef));
         const unsigned char *q =
             p ? elf_bytes(e, at + elf_u32(e, p + 12), sizeof(Elf64_Verdaux)) : NULL;
@@ -1172,7 +1172,7 @@ bool elf_relocations(const struct elf_image *e, const uint32_t types[3],
     bool ok = true;
     if (e->rel) {
         struct relocation_table t = {e->rel, e->rel_size,       e->rel_is_rela,
-                                     false,  e->rel_relative_n, 0};
+                                     false,  e->n_rel_relative, 0};
         ok &= relocations_of(e, &t, types, visit, arg);
     }
     if (e->jmprel) {

@@ -111,10 +111,10 @@ struct elf_image {
         uint32_t n_near;
         uint32_t n; // to the end of the file
     } symbols, versyms;
-    uint64_t verneed, verneed_n, verdef, verdef_n;
+    uint64_t verneed, n_verneed, verdef, n_verdef;
     uint64_t rel, rel_size, jmprel, jmprel_size;
     bool rel_is_rela, jmprel_is_rela;
-    uint64_t rel_relative_n; // DT_RELACOUNT / DT_RELCOUNT: leading entries without a symbol
+    uint64_t n_rel_relative; // DT_RELACOUNT / DT_RELCOUNT: leading entries without a symbol
 
     /* DT_GNU_HASH with its header read and its first two tables found inside the file; usable only
      * if bloom is not NULL. A shift of 32 stands for any above. */

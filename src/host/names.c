@@ -18,7 +18,7 @@ static const struct host_pci_name *find(uint32_t vendor, uint32_t device, int re
     }
     const struct host_pci_name key = {
         .vendor = (uint16_t)vendor, .device = (uint16_t)device, .revision = (int16_t)revision};
-    return bsearch(&key, host_pci_names, host_pci_names_n, sizeof key, names_compare);
+    return bsearch(&key, host_pci_names, host_n_pci_names, sizeof key, names_compare);
 }
 
 const struct host_pci_name *host_pci_row(uint32_t vendor, uint32_t device, uint32_t revision)
@@ -118,7 +118,7 @@ static const struct host_nvidia_chip *chip_of_all(const char *chips)
 const struct host_nvidia_chip *host_nvidia_model(const char *name)
 {
     name += starts_with(name, "NVIDIA ") ? strlen("NVIDIA ") : 0;
-    for (size_t i = 0; i < host_models_n; i++) {
+    for (size_t i = 0; i < host_n_models; i++) {
         if (same_name(name, host_models[i].name)) {
             return chip_of_all(host_models[i].chips);
         }

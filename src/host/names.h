@@ -23,7 +23,7 @@ struct host_pci_name {
 
 /* Embedded: sorted by vendor, device, revision. */
 extern const struct host_pci_name host_pci_names[];
-extern const size_t host_pci_names_n;
+extern const size_t host_n_pci_names;
 
 /* The row, or NULL. A row of this very revision wins. */
 const struct host_pci_name *host_pci_row(uint32_t vendor, uint32_t device, uint32_t revision);
@@ -46,7 +46,7 @@ struct host_model {
     const char *chips; // "AD106,AD107"
 };
 extern const struct host_model host_models[];
-extern const size_t host_models_n;
+extern const size_t host_n_models;
 
 /* What the chip is of the GPU that the driver calls so; NULL: the name is not in the table, or GPUs
  * of one name differ. Case, and hyphens for spaces, do not count. */

@@ -82,7 +82,7 @@ struct stream {
     unsigned search;
     struct elf_image image; // of the beginning; its segments
     uint64_t dynamic_at;
-    size_t dynamic_size, dynamic_n; // dynamic_n: so many bytes of it have come
+    size_t dynamic_size, n_dynamic; // n_dynamic: so many bytes of it have come
     unsigned char *dynamic;
     unsigned char piece[IMAGE_KEEP_PIECE]; // behind the beginning: the piece that comes
 };
@@ -291,7 +291,7 @@ static uint64_t tag_value(const struct stream *s, int64_t wanted)
     const struct elf_image *e = &s->image;
     size_t each = e->is64 ? 16 : 8;
     uint64_t value = 0;
-    for (size_t at = 0; at + each <= s->dynamic_n; at += each) {
+    for (size_t at = 0; at + each <= s->n_dynamic; at += each) {
         const unsigned char *p = s->dynamic + at;
         int64_t tag = e->is64 ? (int64_t)elf_u64(e, p) : (int64_t)(int32_t)elf_u32(e, p);
         if (tag == DT_NULL) {
@@ -374,16 +374,16 @@ static void want_tables(struct stream *s)
 
 static void take_dynamic(struct stream *s, const unsigned char *bytes, size_t n, uint64_t offset)
 {
-    uint64_t next = s->dynamic_at + s->dynamic_n, end = offset + n;
-    if (s->dynamic_done || s->dynamic_n >= s->dynamic_size || next < offset || next >= end) {
+    uint64_t next = s->dynamic_at + s->n_dynamic, end = offset + n;
+    if (s->dynamic_done || s->n_dynamic >= s->dynamic_size || next < offset || next >= end) {
         return;
     }
-    size_t left = s->dynamic_size - s->dynamic_n;
+    size_t left = s->dynamic_size - s->n_dynamic;
     size_t here = end - next < left ? (size_t)(end - next) : left;
     s->dynamic = s->dynamic ? s->dynamic : arena_alloc(&s->scratch, s->dynamic_size);
-    memcpy(s->dynamic + s->dynamic_n, bytes + (next - offset), here);
-    s->dynamic_n += here;
-    if (s->dynamic_n == s->dynamic_size) {
+    memcpy(s->dynamic + s->n_dynamic, bytes + (next - offset), here);
+    s->n_dynamic += here;
+    if (s->n_dynamic == s->dynamic_size) {
         s->dynamic_done = true;
         want_tables(s);
     }

@@ -25,7 +25,7 @@ struct kb_blob {
 };
 
 extern const struct kb_blob kb_blobs[];
-extern const size_t kb_blobs_n;
+extern const size_t kb_n_blobs;
 extern const unsigned char kb_texts[]; // of the rows
 extern const size_t kb_texts_size;
 

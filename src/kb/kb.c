@@ -135,7 +135,7 @@ static int document_parse(const char *name, struct str text, size_t flags, json_
 
 static const struct kb_blob *embedded_blob(const char *name)
 {
-    for (size_t i = 0; i < kb_blobs_n; i++) {
+    for (size_t i = 0; i < kb_n_blobs; i++) {
         if (strcmp(kb_blobs[i].area, name) == 0) {
             return &kb_blobs[i];
         }

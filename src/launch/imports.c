@@ -190,7 +190,7 @@ static bool requires_gpu(struct scan *s, struct py_dist *dist)
     }
     VEC_PUSH(a, &s->seen, dist->name);
     const struct py_metadata *meta = py_dist_metadata(s->m->env, dist);
-    for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
+    for (size_t i = 0; meta && i < meta->n_requires_dist; i++) {
         struct py_requirement q;
         struct gm_err err;
         if (py_requirement_parse(a, meta->requires_dist[i], &q, &err) < 0) {

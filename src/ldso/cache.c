@@ -21,11 +21,11 @@ static uint64_t u64(const unsigned char *p)
 
 static const char *string_at(const struct ldso_cache *c, uint32_t offset)
 {
-    if (offset >= c->strings_n) {
+    if (offset >= c->n_strings) {
         return NULL;
     }
     const char *s = (const char *)c->data + c->strings + offset;
-    return memchr(s, 0, c->strings_n - offset) ? s : NULL;
+    return memchr(s, 0, c->n_strings - offset) ? s : NULL;
 }
 
 /* Extension area: magic 0xeaa42174, count, then { tag, flags, offset, size } each; tag 1 is the
@@ -80,7 +80,7 @@ static bool parse_new(struct arena *a, struct ldso_cache *c, size_t at)
     c->entries = at + NEW_HEADER;
     c->n = n;
     c->strings = at;
-    c->strings_n = c->size - at;
+    c->n_strings = c->size - at;
     read_extension(a, c, u32(c->data + at + 32));
     return true;
 }
@@ -113,7 +113,7 @@ void ldso_cache_parse(struct arena *a, const void *data, size_t size, struct lds
     c->entries = OLD_HEADER;
     c->n = n;
     c->strings = end;
-    c->strings_n = size - end;
+    c->n_strings = size - end;
 }
 
 /* glibc's _dl_cache_libcmp: runs of digits compare as numbers. Overflow wraps, as there. */

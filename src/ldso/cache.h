@@ -24,7 +24,7 @@ struct ldso_cache {
     size_t entries;         // offset of the table
     uint32_t n;
     size_t strings;         // string offsets count from here
-    size_t strings_n;       // bytes of string data behind it
+    size_t n_strings;       // bytes of string data behind it
     bool is_new;            // 24-byte entries
     const uint32_t *hwcaps; // offsets of the glibc-hwcaps names (in host order), n_hwcaps of them
     uint32_t n_hwcaps;

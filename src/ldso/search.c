@@ -261,16 +261,16 @@ static void search_add_step(struct search *s, struct ldso_step step)
 /* Most candidates are absent, and only in subfolders that are not told: their paths share one
  * place. Valid until the next call. */
 static char *search_candidate(struct ldso_process *p, const char *dir, const char *sub,
-                              size_t sub_n, const char *name)
+                              size_t n_sub, const char *name)
 {
-    size_t n = strlen(dir), m = strlen(name), need = n + sub_n + m + 1;
+    size_t n = strlen(dir), m = strlen(name), need = n + n_sub + m + 1;
     if (need > p->text_cap) {
         p->text_cap = need * 2;
         p->text = arena_alloc(p->arena, p->text_cap);
     }
     memcpy(p->text, dir, n);
-    memcpy(p->text + n, sub, sub_n);
-    memcpy(p->text + n + sub_n, name, m + 1);
+    memcpy(p->text + n, sub, n_sub);
+    memcpy(p->text + n + n_sub, name, m + 1);
     return p->text;
 }
 
@@ -332,9 +332,9 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
 }
 
 /* 0 if the folder is there, else what open() says of a file in it; -1: that is not known. */
-static int folder_errno(struct ldso_process *p, const char *dir, const char *sub, size_t sub_n)
+static int folder_errno(struct ldso_process *p, const char *dir, const char *sub, size_t n_sub)
 {
-    char *path = search_candidate(p, dir, sub, sub_n, "");
+    char *path = search_candidate(p, dir, sub, n_sub, "");
     size_t n = strlen(path);
     if (n > 1 && path[n - 1] == '/') {
         path[n - 1] = '\0';

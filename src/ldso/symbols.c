@@ -225,7 +225,7 @@ struct match {
     struct ldso_object *object;
     struct wanted want;
     bool versioned;    // the object has a version table
-    unsigned hidden_n; // candidates whose version was not asked for
+    unsigned n_hidden; // candidates whose version was not asked for
 };
 
 /* The base version's name does not serve (dl-version.c). */
@@ -274,7 +274,7 @@ static bool is_match(const struct elf_symbol *sym, void *arg)
     }
     if (!m->want.version->version) {
         if (index >= 3) {
-            m->hidden_n += !hidden;
+            m->n_hidden += !hidden;
             return false;
         }
         return true;
@@ -296,7 +296,7 @@ static enum lookup lookup_in(struct ldso_process *p, struct ldso_object *o,
                              const struct elf_lookup_key *key, struct wanted want)
 {
     struct match m = {p, o, want, o->file->image.versym != 0, 0};
-    if (elf_symbol_find(&o->file->image, key, is_match, &m) || m.hidden_n == 1) {
+    if (elf_symbol_find(&o->file->image, key, is_match, &m) || m.n_hidden == 1) {
         return LOOKUP_FOUND;
     }
     /* "If this current map is the one mentioned in the verneed entry and we have not found a weak
@@ -432,7 +432,7 @@ static enum lookup lookup_finish(struct search *s, const struct elf_lookup *l,
                                  const struct asked *asked, struct ldso_object **ret)
 {
     struct match m = {s->p, asked->first, asked->want, l->image && l->image->versym, 0};
-    if (l->image && (elf_lookup_finish(l, is_match, &m) || m.hidden_n == 1)) {
+    if (l->image && (elf_lookup_finish(l, is_match, &m) || m.n_hidden == 1)) {
         *ret = asked->first;
         return LOOKUP_FOUND;
     }

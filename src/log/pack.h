@@ -5,6 +5,6 @@
 #include <stddef.h>
 
 extern const char log_packed[];
-extern const size_t log_packed_n;
+extern const size_t log_packed_size;
 
 #endif

@@ -10,7 +10,7 @@
 
 /* No rules are built in here. */
 const char log_packed[] = "";
-const size_t log_packed_n = 0;
+const size_t log_packed_size = 0;
 
 /* What run time does not need. */
 static const char *const left_out[] = {"date", "evidence", "examples", "near_misses",
@@ -38,7 +38,7 @@ static int base_write(struct arena *a, const char *path, const struct node_files
         bytes_write(out, bytes);
         n += bytes.n;
     }
-    (void)fprintf(out, "};\nconst size_t log_packed_n = %zu;\n", n);
+    (void)fprintf(out, "};\nconst size_t log_packed_size = %zu;\n", n);
     bool failed = ferror(out);
     return fclose(out) == 0 && !failed ? 0 : -1;
 }

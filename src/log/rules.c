@@ -181,7 +181,7 @@ static int collected_unite(struct collected *c)
 static int built_in_collect(struct collected *c)
 {
     struct arena *a = c->rules->arena;
-    for (struct str rest = {log_packed, log_packed_n}; rest.n;) {
+    for (struct str rest = {log_packed, log_packed_size}; rest.n;) {
         struct node_file *file = arena_alloc(a, sizeof *file);
         *file = (struct node_file){.name = NULL};
         if (node_unpack(a, &rest, &file->root) < 0) {

@@ -96,7 +96,7 @@ static void push_required(struct model *m, dist_list *list, struct py_dist *dist
     const struct py_metadata *meta = py_dist_metadata(m->env, dist);
     struct py_requirement q;
     struct gm_err err;
-    for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
+    for (size_t i = 0; meta && i < meta->n_requires_dist; i++) {
         if (py_requirement_parse(m->arena, meta->requires_dist[i], &q, &err) == 0 &&
             py_marker_eval(m->arena, q.marker, markers) == PY_YES) {
             push_once(m, list, py_env_by_dist(m->env, str_dup(m->arena, q.name)));
@@ -445,7 +445,7 @@ static void find_unknown(struct model *m, text_list *ret)
     if (!m->env || kb_provides(m->kb, &rows, &err) < 0) {
         return;
     }
-    for (size_t i = 0; i < m->env->dists_n; i++) {
+    for (size_t i = 0; i < m->env->n_dists; i++) {
         const struct py_dist *dist = &m->env->dists[i];
         if (!dist->shadowed_by && !is_known_dist(m, dist) && !only_provides(&rows, dist) &&
             uses_gpu(m, dist, m->processes.n == 0)) {

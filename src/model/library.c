@@ -123,7 +123,7 @@ static void read_folders(struct model *m)
             model_add_folder(m, str_dup(m->arena, dir), "LD_LIBRARY_PATH");
         }
     }
-    for (size_t i = 0; m->env && i < m->env->paths_n; i++) {
+    for (size_t i = 0; m->env && i < m->env->n_paths; i++) {
         const struct py_path *p = &m->env->paths[i];
         if (p->is_dir && p->origin != PY_PATH_STDLIB && p->origin != PY_PATH_DYNLOAD) {
             model_add_site(m, p->dir);

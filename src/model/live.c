@@ -213,7 +213,7 @@ static size_t n_covered(struct model *m, const struct py_env *env, const struct 
 {
     VEC(const char *) sites = {0};
     size_t covered = 0;
-    for (size_t i = 0; i < env->paths_n; i++) {
+    for (size_t i = 0; i < env->n_paths; i++) {
         const struct py_path *p = &env->paths[i];
         if (p->is_dir && p->origin != PY_PATH_STDLIB && p->origin != PY_PATH_DYNLOAD) {
             VEC_PUSH(m->arena, &sites, model_real_path(m, p->dir));

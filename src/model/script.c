@@ -273,7 +273,7 @@ static const char *recorded_module(struct run *r, const struct imported *by, con
     for (char *c = stem + strlen(by->dist->site); *c; c++) {
         *c = *c == '.' ? '/' : *c;
     }
-    for (size_t i = 0; i < env->suffixes_n; i++) {
+    for (size_t i = 0; i < env->n_suffixes; i++) {
         const char *file = arena_printf(r->m->arena, "%s%s", stem, env->suffixes[i]);
         if (is_recorded(r, by, file)) {
             return file;
@@ -536,7 +536,7 @@ static const char *find_preload(struct run *r, const struct kb_preload *lib,
     struct model *m = r->m;
     const char *cuda = model_torch(m)->cuda, *found = NULL;
     const char *major = cuda ? arena_strndup(m->arena, cuda, strcspn(cuda, ".")) : NULL;
-    for (size_t i = 0; i < m->env->paths_n && !found; i++) {
+    for (size_t i = 0; i < m->env->n_paths && !found; i++) {
         for (size_t k = 0; k < folders->n && !found && m->env->paths[i].is_dir; k++) {
             const char *folder = stands_alone(folders->items[k])
                                      ? NULL
@@ -997,7 +997,7 @@ static bool has_compiled_file(struct model *m, const struct py_dist *dist)
 static bool requires_known(struct model *m, struct py_dist *dist)
 {
     const struct py_metadata *meta = py_dist_metadata(m->env, dist);
-    for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
+    for (size_t i = 0; meta && i < meta->n_requires_dist; i++) {
         struct py_requirement q;
         struct gm_err err;
         const struct kb_import *row = NULL;
@@ -1019,7 +1019,7 @@ static const char *installed_near(struct model *m, const char *name)
             nearest_try(&n, m->imports.rows[i].module);
         }
     }
-    for (size_t i = 0; i < m->env->dists_n; i++) {
+    for (size_t i = 0; i < m->env->n_dists; i++) {
         nearest_try(&n, m->env->dists[i].name);
     }
     return nearest_best(&n);

@@ -67,7 +67,7 @@ const char *model_command(const struct model *m, const char *command, const char
 
 static void find_hook(struct model *m)
 {
-    for (size_t i = 0; i < m->env->paths_n && !m->hook.file; i++) {
+    for (size_t i = 0; i < m->env->n_paths && !m->hook.file; i++) {
         const struct py_path *p = &m->env->paths[i];
         if (p->is_dir && p->origin == PY_PATH_SITE) {
             (void)model_hook_read(m->root, m->arena, p->dir, &m->hook); // file says whether
@@ -117,7 +117,7 @@ static int find_target(struct model_target *t, const struct model_target_options
         m->env = &t->py;
         t->kind = "environment";
         find_hook(m);
-        for (size_t i = 0; i < t->py.notes_n; i++) {
+        for (size_t i = 0; i < t->py.n_notes; i++) {
             /* That its line runs code is the environment's hook itself, which is modelled. */
             if (!m->hook.n_modules || !strstr(t->py.notes[i], "/" MODEL_HOOK_PTH " ")) {
                 VEC_PUSH(m->arena, &m->notes, t->py.notes[i]);

@@ -284,7 +284,7 @@ static const char *identity_of(struct arena *a, const struct model *m)
     const char *text = "";
     if (m->env) {
         text = arena_printf(a, "python %d.%d\n", m->env->major, m->env->minor);
-        for (size_t i = 0; i < m->env->dists_n; i++) {
+        for (size_t i = 0; i < m->env->n_dists; i++) {
             const struct py_dist *d = &m->env->dists[i];
             VEC_PUSH(a, &parts, arena_printf(a, "%s %s", d->name, d->version ? d->version : "?"));
         }

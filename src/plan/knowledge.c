@@ -590,7 +590,7 @@ static const struct plan_solve_release *release_of_dist(struct plan_knowledge *k
 {
     const struct py_metadata *meta = py_dist_metadata(k->m->env, dist);
     need_list needs = {0};
-    for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
+    for (size_t i = 0; meta && i < meta->n_requires_dist; i++) {
         struct py_requirement r;
         struct gm_err err;
         if (py_requirement_parse(k->a, meta->requires_dist[i], &r, &err) == 0 && !r.url.n &&
@@ -776,7 +776,7 @@ static int packages_by_name(const void *x, const void *y)
 
 void plan_knowledge_all_installed(struct plan_knowledge *k)
 {
-    for (size_t i = 0; i < k->m->env->dists_n; i++) {
+    for (size_t i = 0; i < k->m->env->n_dists; i++) {
         const struct py_dist *dist = &k->m->env->dists[i];
         const struct plan_solve_package *p =
             dist->shadowed_by ? NULL : &plan_knowledge_package(k, dist->name_normal)->solve;

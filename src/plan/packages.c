@@ -462,7 +462,7 @@ static const char *site_folder(const struct planner *p)
             return p->askers.items[i].p->dist->site;
         }
     }
-    for (size_t i = 0; i < env->paths_n; i++) {
+    for (size_t i = 0; i < env->n_paths; i++) {
         if (env->paths[i].origin == PY_PATH_SITE) {
             return env->paths[i].dir;
         }

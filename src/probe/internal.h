@@ -6,6 +6,6 @@
 
 /* The bytes of the helper's executable; none where it is not built (see src/inject/probe). */
 extern const unsigned char probe_helper_image[];
-extern const size_t probe_helper_image_n;
+extern const size_t probe_helper_image_size;
 
 #endif

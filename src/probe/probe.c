@@ -95,7 +95,7 @@ static void stage_want(bool *wanted, const struct probe_stage *stage)
 
 static const bool *choose_stages(struct session *s)
 {
-    bool *wanted = arena_array(s->a, probe_stages_n, sizeof *wanted);
+    bool *wanted = arena_array(s->a, probe_n_stages, sizeof *wanted);
     for (size_t i = 0; i < s->o->n_only; i++) {
         stage_want(wanted, probe_stage_find(s->o->only[i]));
     }
@@ -103,7 +103,7 @@ static const bool *choose_stages(struct session *s)
         const char *name = arena_printf(s->a, "python-%s", s->o->modules[i]);
         stage_want(wanted, probe_stage_find(name));
     }
-    for (size_t i = 0; i < probe_stages_n; i++) {
+    for (size_t i = 0; i < probe_n_stages; i++) {
         const struct probe_stage *stage = &probe_stages[i];
         bool all = s->o->n_only == 0 && !stage->module && (stage->quick || !s->o->quick);
         wanted[i] = (wanted[i] || all) && (s->o->n_only || s->vendors[stage->vendor]);
@@ -552,10 +552,10 @@ static void run_for_devices(struct session *s, const struct probe_stage *first, 
 
 static void run_all(struct session *s)
 {
-    for (size_t i = 0; i < probe_stages_n;) {
+    for (size_t i = 0; i < probe_n_stages;) {
         const struct probe_stage *stage = &probe_stages[i];
         size_t n = 1;
-        while (stage->per_device && i + n < probe_stages_n && probe_stages[i + n].per_device &&
+        while (stage->per_device && i + n < probe_n_stages && probe_stages[i + n].per_device &&
                probe_stages[i + n].vendor == stage->vendor) {
             n++;
         }

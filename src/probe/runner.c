@@ -60,7 +60,7 @@ static int memory_file(void)
     if (fd < 0 && errno == EINVAL) { // before 6.3
         fd = memfd_create("gpumend-probe", MFD_CLOEXEC);
     }
-    if (fd >= 0 && !pipe_write_all(fd, probe_helper_image, probe_helper_image_n)) {
+    if (fd >= 0 && !pipe_write_all(fd, probe_helper_image, probe_helper_image_size)) {
         (void)close(fd);
         fd = -1;
     }
@@ -83,7 +83,8 @@ static int named_file(struct arena *a, const char *folder)
     if (out < 0) {
         return -1;
     }
-    if (pipe_write_all(out, probe_helper_image, probe_helper_image_n) && fchmod(out, 0700) == 0) {
+    if (pipe_write_all(out, probe_helper_image, probe_helper_image_size) &&
+        fchmod(out, 0700) == 0) {
         fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     }
     /* Where others may write, another file can have taken its name meanwhile. */
@@ -100,7 +101,7 @@ void probe_helper_open(struct arena *a, const char *const *env, size_t n_env,
                        struct probe_helper *ret)
 {
     *ret = PROBE_HELPER_EMPTY;
-    if (probe_helper_image_n == 0) {
+    if (probe_helper_image_size == 0) {
         ret->why = "this build of gpumend has no probe helper for this architecture";
         return;
     }

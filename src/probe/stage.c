@@ -322,7 +322,7 @@ const struct probe_stage probe_stages[] = {
     PACKAGE_STAGE("ctranslate2", "CTranslate2"),
     PACKAGE_STAGE("onnxruntime", "ONNX Runtime"),
 };
-const size_t probe_stages_n = sizeof probe_stages / sizeof *probe_stages;
+const size_t probe_n_stages = sizeof probe_stages / sizeof *probe_stages;
 
 const char *probe_vendor_name(enum probe_vendor vendor)
 {
@@ -333,7 +333,7 @@ const char *probe_vendor_name(enum probe_vendor vendor)
 
 const struct probe_stage *probe_stage_find(const char *name)
 {
-    for (size_t i = 0; i < probe_stages_n; i++) {
+    for (size_t i = 0; i < probe_n_stages; i++) {
         if (strcmp(probe_stages[i].name, name) == 0) {
             return &probe_stages[i];
         }

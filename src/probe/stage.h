@@ -53,7 +53,7 @@ struct probe_stage {
 };
 
 extern const struct probe_stage probe_stages[];
-extern const size_t probe_stages_n;
+extern const size_t probe_n_stages;
 
 /* NULL if there is none of this name. */
 const struct probe_stage *probe_stage_find(const char *name);

@@ -83,12 +83,12 @@ static bool is_husk(const struct py_env *env, const struct py_dist *d)
  * METADATA is none. */
 static void mark_shadowed(struct py_env *env)
 {
-    struct py_dist **sorted = arena_array(env->arena, env->dists_n + 1, sizeof *sorted);
-    for (size_t i = 0; i < env->dists_n; i++) {
+    struct py_dist **sorted = arena_array(env->arena, env->n_dists + 1, sizeof *sorted);
+    for (size_t i = 0; i < env->n_dists; i++) {
         sorted[i] = &env->dists[i];
     }
-    qsort(sorted, env->dists_n, sizeof *sorted, by_name);
-    for (size_t i = 1; i < env->dists_n; i++) {
+    qsort(sorted, env->n_dists, sizeof *sorted, by_name);
+    for (size_t i = 1; i < env->n_dists; i++) {
         struct py_dist *d = sorted[i], *before = sorted[i - 1];
         if (strcmp(d->name_normal, before->name_normal) != 0) {
             continue;
@@ -222,7 +222,7 @@ static void list_conda(struct lister *l)
 void py_dists_list(struct py_env *env)
 {
     struct lister l = {.env = env};
-    for (size_t i = 0; i < env->paths_n; i++) {
+    for (size_t i = 0; i < env->n_paths; i++) {
         if (env->paths[i].is_dir) {
             list_site(&l, env->paths[i].dir);
         }
@@ -230,9 +230,9 @@ void py_dists_list(struct py_env *env)
     if (env->kind == PY_ENV_CONDA) {
         list_conda(&l);
     }
-    env->dists = l.dists.items, env->dists_n = l.dists.n;
-    env->left = l.left.items, env->left_n = l.left.n;
-    for (size_t i = 0; i < env->dists_n; i++) {
+    env->dists = l.dists.items, env->n_dists = l.dists.n;
+    env->left = l.left.items, env->n_left = l.left.n;
+    for (size_t i = 0; i < env->n_dists; i++) {
         struct py_dist *d = &env->dists[i];
         if (d->version) {
             continue;
@@ -248,7 +248,7 @@ void py_dists_list(struct py_env *env)
 struct py_dist *py_env_by_dist(struct py_env *env, const char *name)
 {
     const char *normal = py_name_normal(env->arena, str_of(name));
-    for (size_t i = 0; i < env->dists_n; i++) {
+    for (size_t i = 0; i < env->n_dists; i++) {
         if (!env->dists[i].shadowed_by && strcmp(env->dists[i].name_normal, normal) == 0) {
             return &env->dists[i];
         }

@@ -10,7 +10,7 @@
 
 /* How a distribution was installed: WHEEL, INSTALLER and direct_url.json. */
 struct py_dist_install {
-    struct py_wheel wheel;    // tags_n == 0 if there is no WHEEL file
+    struct py_wheel wheel;    // n_tags == 0 if there is no WHEEL file
     const char *installer;    // "pip", "uv", "conda"; NULL if not recorded
     const char *direct_url;   // NULL if it came from an index
     enum py_answer editable;  // PY_UNKNOWN if direct_url.json could not be read

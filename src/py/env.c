@@ -402,14 +402,14 @@ static void set_suffixes(struct py_env *env)
 {
     char *tag = extension_tag(env);
     if (tag) {
-        env->suffixes[env->suffixes_n++] = arena_printf(env->arena, ".%s.so", tag);
+        env->suffixes[env->n_suffixes++] = arena_printf(env->arena, ".%s.so", tag);
     } else {
         py_note(env, "the names of extension modules for this interpreter are not known");
     }
     if (!env->free_threaded) { // the limited API has no free-threaded build
-        env->suffixes[env->suffixes_n++] = ".abi3.so";
+        env->suffixes[env->n_suffixes++] = ".abi3.so";
     }
-    env->suffixes[env->suffixes_n++] = ".so";
+    env->suffixes[env->n_suffixes++] = ".so";
 }
 
 static enum py_env_kind find_kind(struct py_env *env, const struct config *c)

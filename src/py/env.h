@@ -123,7 +123,7 @@ struct py_env {
     const char *machine; // "x86_64", by the ELF header of the interpreter; NULL if not known
 
     const char *suffixes[PY_SUFFIXES_MAX]; // of extension modules, in the order of imports
-    size_t suffixes_n;
+    size_t n_suffixes;
 
     const char *lib_name;     // "python3.11", "python3.13t"
     const char *platlib_name; // "lib" or "lib64"
@@ -133,16 +133,16 @@ struct py_env {
     enum py_answer user_site_enabled;
 
     struct py_path *paths; // sys.path in order
-    size_t paths_n;
+    size_t n_paths;
     struct py_dist *dists; // in the order of sys.path, by name within an entry
-    size_t dists_n;
+    size_t n_dists;
     bool cut;           // there is more than is looked at: distributions, their places or files
     const char *denied; // the first site folder or pyvenv.cfg that this user may not read, or NULL:
                         // what is installed is then not known
     const char **left;  // dist-info folders that pip renamed to remove them, and did not come to
-    size_t left_n;
+    size_t n_left;
     const char **notes;
-    size_t notes_n, notes_cap;
+    size_t n_notes, notes_cap;
 
     struct py_owner_index *owners[2];       // owner.h: of libraries, of all files
     struct py_found_modules *found_modules; // module.h: the answers so far

@@ -88,7 +88,7 @@ void py_metadata_parse(struct arena *a, struct str text, struct py_metadata *ret
             VEC_PUSH(a, &requires, value);
         }
     }
-    m.requires_dist = requires.items, m.requires_dist_n = requires.n;
+    m.requires_dist = requires.items, m.n_requires_dist = requires.n;
     *ret = m;
 }
 
@@ -118,7 +118,7 @@ void py_wheel_parse(struct arena *a, struct str text, struct py_wheel *ret)
             set_first(&w.generator, value);
         }
     }
-    w.tags = tags.items, w.tags_n = tags.n;
+    w.tags = tags.items, w.n_tags = tags.n;
     *ret = w;
 }
 

@@ -40,7 +40,7 @@ struct py_metadata {
     struct str metadata_version, name, version; // empty if absent; the first one counts
     struct str requires_python;                 // specifiers; empty if absent
     struct str *requires_dist;                  // requirements, in the order of the file
-    size_t requires_dist_n;
+    size_t n_requires_dist;
     bool truncated; // more than PY_REQUIRES_MAX requirements; the rest is not listed
     size_t skipped; // lines that are no field
 };
@@ -49,7 +49,7 @@ void py_metadata_parse(struct arena *a, struct str text, struct py_metadata *ret
 
 struct py_wheel {
     struct str *tags; // "cp311-cp311-manylinux_2_17_x86_64"
-    size_t tags_n;
+    size_t n_tags;
     enum py_answer purelib; // Root-Is-Purelib
     struct str generator;
     bool truncated; // more than PY_TAGS_MAX tags

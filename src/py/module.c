@@ -36,7 +36,7 @@ static bool module_is_file(struct py_env *env, const char *path, struct py_modul
 static bool module_find_file(struct py_env *env, const char *stem, struct py_module *ret)
 {
     static const char *const sources[] = {".py", ".pyc"};
-    for (size_t i = 0; i < env->suffixes_n; i++) {
+    for (size_t i = 0; i < env->n_suffixes; i++) {
         char *file = arena_printf(env->arena, "%s%s", stem, env->suffixes[i]);
         if (module_is_file(env, file, ret)) {
             ret->kind = PY_MODULE_EXTENSION, ret->file = file;
@@ -133,14 +133,14 @@ static bool module_is_part(struct str part)
 static void module_find(struct py_env *env, const char *name, struct py_module *ret)
 {
     struct arena *a = env->arena;
-    struct search where = search_new(a, env->paths_n);
+    struct search where = search_new(a, env->n_paths);
     struct py_module found = {0};
     struct str rest = str_of(name);
     *ret = found;
     if (rest.n > NAME_BYTES_MAX) {
         return;
     }
-    for (size_t i = 0; i < env->paths_n; i++) {
+    for (size_t i = 0; i < env->n_paths; i++) {
         if (env->paths[i].is_dir) {
             where.dirs[where.n] = env->paths[i].dir;
             where.entries[where.n++] = &env->paths[i];

@@ -9,27 +9,27 @@
 
 void py_note(struct py_env *env, const char *fmt, ...)
 {
-    if (env->notes_n >= PY_NOTES_MAX) {
+    if (env->n_notes >= PY_NOTES_MAX) {
         return;
     }
-    if (env->notes_n == env->notes_cap) {
+    if (env->n_notes == env->notes_cap) {
         env->notes =
-            arena_grow(env->arena, env->notes, env->notes_n, &env->notes_cap, sizeof *env->notes);
+            arena_grow(env->arena, env->notes, env->n_notes, &env->notes_cap, sizeof *env->notes);
     }
-    if (env->notes_n == PY_NOTES_MAX - 1) {
-        env->notes[env->notes_n++] = "more notes than can be shown";
+    if (env->n_notes == PY_NOTES_MAX - 1) {
+        env->notes[env->n_notes++] = "more notes than can be shown";
         return;
     }
     va_list ap;
     va_start(ap, fmt);
     const char *text = str_printable(env->arena, arena_vprintf(env->arena, fmt, ap));
     va_end(ap);
-    for (size_t i = 0; i < env->notes_n; i++) {
+    for (size_t i = 0; i < env->n_notes; i++) {
         if (strcmp(env->notes[i], text) == 0) {
             return; // said before
         }
     }
-    env->notes[env->notes_n++] = text;
+    env->notes[env->n_notes++] = text;
 }
 
 void py_note_denied(struct py_env *env, const char *path)

@@ -221,7 +221,7 @@ static struct py_owner_index *owner_index(struct py_env *env, enum owned_kind ki
     }
     struct py_owner_index *index = arena_alloc(env->arena, sizeof *index);
     index->bytes_left = PY_RECORDS_BYTES_MAX;
-    for (size_t i = 0; i < env->dists_n; i++) {
+    for (size_t i = 0; i < env->n_dists; i++) {
         struct str rows;
         if (!rows_of(env, &env->dists[i], kind, &rows)) {
             continue;
@@ -285,7 +285,7 @@ static const struct owned *lookup_behind_links(struct py_env *env, const char *p
         return NULL;
     }
     const struct owned *found = lookup(env, real);
-    for (size_t i = 0; !found && i < env->paths_n && i < SITES_MAX; i++) {
+    for (size_t i = 0; !found && i < env->n_paths && i < SITES_MAX; i++) {
         char *site = NULL;
         const struct py_path *entry = &env->paths[i];
         if (!entry->is_dir || root_realpath(env->root, a, entry->dir, &site) < 0) {

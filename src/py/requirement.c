@@ -290,7 +290,7 @@ static int parse_extras(struct reader *r, struct py_requirement *req)
             return reader_bad(r, "\"]\"");
         }
     }
-    req->extras = extras.items, req->extras_n = extras.n;
+    req->extras = extras.items, req->n_extras = extras.n;
     return 0;
 }
 

@@ -19,7 +19,7 @@ struct py_marker; // opaque; NULL holds always
 struct py_requirement {
     struct str name; // as written
     struct str *extras;
-    size_t extras_n;
+    size_t n_extras;
     struct py_specifiers specifiers;
     struct str url; // empty unless "name @ url"
     struct str marker_text;

@@ -262,5 +262,5 @@ void py_syspath(struct py_env *env, const struct py_env_hints *hints)
             builder_add_prefix(&b, env->base_prefix);
         }
     }
-    env->paths = b.paths.items, env->paths_n = b.paths.n;
+    env->paths = b.paths.items, env->n_paths = b.paths.n;
 }

@@ -92,10 +92,10 @@ static const struct label *take_label(struct str *s, enum label_kind kind, uint6
 static bool take_release(struct str *s, struct py_version *v)
 {
     for (;;) {
-        if (v->release_n == PY_RELEASE_MAX || !version_take_number(s, &v->release[v->release_n])) {
+        if (v->n_release == PY_RELEASE_MAX || !version_take_number(s, &v->release[v->n_release])) {
             return false;
         }
-        v->release_n++;
+        v->n_release++;
         if (s->n < 2 || s->s[0] != '.' || !str_is_digit(s->s[1])) {
             return true;
         }
@@ -175,7 +175,7 @@ static int cmp_u64(uint64_t a, uint64_t b)
 
 static uint64_t release_at(const struct py_version *v, size_t i)
 {
-    return i < v->release_n ? v->release[i] : 0;
+    return i < v->n_release ? v->release[i] : 0;
 }
 
 static int cmp_release(const struct py_version *a, const struct py_version *b)
@@ -326,7 +326,7 @@ static bool specifier_parse(struct str part, struct py_specifier *ret)
         version.n -= 2;
     }
     if (!py_version_parse(version, &s.version) || (s.prefix && has_label(&s.version)) ||
-        (s.version.local.n && !equality) || (s.op == PY_OP_COMPATIBLE && s.version.release_n < 2)) {
+        (s.version.local.n && !equality) || (s.op == PY_OP_COMPATIBLE && s.version.n_release < 2)) {
         return false;
     }
     *ret = s;
@@ -374,7 +374,7 @@ static bool match_prefix(const struct py_version *v, const struct py_version *pr
 static bool match_equal(const struct py_specifier *s, const struct py_version *v)
 {
     if (s->prefix) {
-        return match_prefix(v, &s->version, s->version.release_n);
+        return match_prefix(v, &s->version, s->version.n_release);
     }
     return s->version.local.n ? py_version_cmp(v, &s->version) == 0
                               : cmp_public(v, &s->version) == 0;
@@ -410,7 +410,7 @@ bool py_specifier_match(const struct py_specifier *s, const struct py_version *v
     case PY_OP_NE: return !match_equal(s, v);
     case PY_OP_COMPATIBLE:
         return cmp_public(v, &s->version) >= 0 &&
-               match_prefix(v, &s->version, s->version.release_n - 1);
+               match_prefix(v, &s->version, s->version.n_release - 1);
     case PY_OP_LE: return cmp_public(v, &s->version) <= 0;
     case PY_OP_LT: return match_less(&s->version, v);
     case PY_OP_GE: return cmp_public(v, &s->version) >= 0;

@@ -31,7 +31,7 @@ enum py_pre { PY_PRE_NONE, PY_PRE_ALPHA, PY_PRE_BETA, PY_PRE_RC };
 struct py_version {
     uint64_t epoch;
     uint64_t release[PY_RELEASE_MAX];
-    size_t release_n; // at least 1
+    size_t n_release; // at least 1
     enum py_pre pre;
     uint64_t pre_number;
     bool has_post, has_dev;

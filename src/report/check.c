@@ -101,7 +101,7 @@ static json_t *python_json(const struct model *m)
                  ? check_text(m, arena_printf(m->arena, "%d.%d", e->major, e->minor))
                  : check_text(m, arena_printf(m->arena, "%d.%d.%d", e->major, e->minor, e->micro)));
     json_t *packages = json_array();
-    for (size_t i = 0; i < e->dists_n; i++) {
+    for (size_t i = 0; i < e->n_dists; i++) {
         if (e->dists[i].shadowed_by) {
             continue;
         }

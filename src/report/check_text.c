@@ -56,7 +56,7 @@ static const char *shown_prefix(const struct model *m)
 
 static const char *shown_site(const struct model *m)
 {
-    for (size_t i = 0; m->env && i < m->env->paths_n; i++) {
+    for (size_t i = 0; m->env && i < m->env->n_paths; i++) {
         if (m->env->paths[i].is_dir && m->env->paths[i].origin == PY_PATH_SITE) {
             return m->env->paths[i].dir;
         }

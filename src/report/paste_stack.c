@@ -54,7 +54,7 @@ static void python(struct paste *p)
                             e->made_by_uv ? ", made by uv" : "",
                             e->chosen_by ? e->chosen_by : "its mapped files",
                             e->base_prefix ? ", base " : "", e->base_prefix ? e->base_prefix : ""));
-    for (size_t i = 0; i < e->paths_n; i++) {
+    for (size_t i = 0; i < e->n_paths; i++) {
         if (e->paths[i].is_dir && e->paths[i].origin != PY_PATH_STDLIB &&
             e->paths[i].origin != PY_PATH_DYNLOAD) {
             paste_site(p, &e->paths[i]);
@@ -127,7 +127,7 @@ static void nvidia_wheels(struct paste *p)
 {
     const struct py_env *e = p->m->env;
     const char *list = "";
-    for (size_t i = 0; i < e->dists_n; i++) {
+    for (size_t i = 0; i < e->n_dists; i++) {
         const struct py_dist *d = &e->dists[i];
         if (is_nvidia_wheel(d) && !d->shadowed_by) {
             list = arena_printf(p->a, "%s%s%s %s", list, *list ? ", " : "",
@@ -151,7 +151,7 @@ static void packages(struct paste *p)
         paste_line(p, "packages",
                    paste_unknown(p, arena_printf(p->a, "%s may not be read", e->denied)));
     }
-    for (size_t i = 0; i < e->dists_n; i++) {
+    for (size_t i = 0; i < e->n_dists; i++) {
         struct py_dist *d = &e->dists[i];
         if (d->shadowed_by || is_nvidia_wheel(d) || !matters(p->m, d) || ++n > PACKAGES_MAX) {
             continue;
@@ -164,7 +164,7 @@ static void packages(struct paste *p)
     }
     nvidia_wheels(p);
     paste_line(p, "installed",
-               arena_printf(p->a, "%zu packages in all%s", e->dists_n,
+               arena_printf(p->a, "%zu packages in all%s", e->n_dists,
                             n > PACKAGES_MAX ? ", of these more than are listed" : ""));
 }
 

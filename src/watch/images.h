@@ -6,10 +6,10 @@
 #include <stddef.h>
 
 extern const unsigned char watch_gpucall_image[];
-extern const size_t watch_gpucall_image_n;
+extern const size_t watch_gpucall_image_size;
 extern const unsigned char watch_trace_image[];
-extern const size_t watch_trace_image_n;
+extern const size_t watch_trace_image_size;
 extern const unsigned char watch_guard_image[];
-extern const size_t watch_guard_image_n;
+extern const size_t watch_guard_image_size;
 
 #endif

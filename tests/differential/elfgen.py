@@ -135,7 +135,7 @@ def library(spec):
     machine = MACHINES.get(spec.get("machine"), MACHINES[X86_64])
     data_at, shift = machine["data_at"], spec.get("shift", 0)
     strings = Strings()
-    verdef, verdef_n, verneed, verneed_n, own, wanted = _version_tables(spec, strings)
+    verdef, n_verdef, verneed, n_verneed, own, wanted = _version_tables(spec, strings)
     undefined, defined = spec.get("undef") or [], spec.get("defs") or []
 
     symbols, versym, slots = [b"\0" * 24], [0], []
@@ -202,9 +202,9 @@ def library(spec):
         interp_at = place(spec["interp"].encode() + b"\0")
     tags += [(DT_HASH, place(hashtab)), (DT_SYMTAB, place(b"".join(symbols))), (DT_SYMENT, 24)]
     if verdef:
-        tags += [(DT_VERDEF, place(verdef)), (DT_VERDEFNUM, verdef_n)]
+        tags += [(DT_VERDEF, place(verdef)), (DT_VERDEFNUM, n_verdef)]
     if verneed:
-        tags += [(DT_VERNEED, place(verneed)), (DT_VERNEEDNUM, verneed_n)]
+        tags += [(DT_VERNEED, place(verneed)), (DT_VERNEEDNUM, n_verneed)]
     if verdef or verneed:
         tags.append((DT_VERSYM, place(b"".join(struct.pack("<H", v) for v in versym))))
     if rela:

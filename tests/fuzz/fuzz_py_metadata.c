@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct py_version v;
     arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
     py_metadata_parse(&a, text, &m);
-    for (size_t i = 0; i < m.requires_dist_n; i++) {
+    for (size_t i = 0; i < m.n_requires_dist; i++) {
         try_requirement(&a, m.requires_dist[i]);
     }
     if (py_version_parse(m.version, &v) && py_version_cmp(&v, &v) != 0) {

@@ -12,7 +12,7 @@ struct maker {
     const struct elfmake *spec;
     unsigned char *out;
     size_t n;
-    size_t strtab, strings_n; // the string table grows in a buffer of its own
+    size_t strtab, n_strings; // the string table grows in a buffer of its own
     char strings[4096];
 };
 
@@ -49,10 +49,10 @@ static void align(struct maker *m, size_t to)
 
 static uint32_t string(struct maker *m, const char *text)
 {
-    size_t n = strlen(text) + 1, at = m->strings_n;
+    size_t n = strlen(text) + 1, at = m->n_strings;
     assert(at + n <= sizeof m->strings);
     memcpy(m->strings + at, text, n);
-    m->strings_n += n;
+    m->n_strings += n;
     return (uint32_t)at;
 }
 
@@ -72,7 +72,7 @@ static uint16_t version_index(const struct elfmake *s, size_t symbol)
 }
 
 struct tables {
-    size_t symtab, hash, versym, verneed, verneed_n, verdef, verdef_n, rela, rela_size;
+    size_t symtab, hash, versym, verneed, n_verneed, verdef, n_verdef, rela, rela_size;
 };
 
 static void put_symbols(struct maker *m, struct tables *t)
@@ -140,7 +140,7 @@ static void put_verneed(struct maker *m, struct tables *t)
         return;
     }
     align(m, 4);
-    t->verneed = m->n, t->verneed_n = 1;
+    t->verneed = m->n, t->n_verneed = 1;
     put(m, 1, 2), put(m, wanted, 2), put(m, string(m, s->version_file), 4), put(m, 16, 4);
     put(m, 0, 4);
     for (size_t i = 0; i < count_symbols(s, true); i++) {
@@ -164,7 +164,7 @@ static void put_verdef(struct maker *m, struct tables *t)
         return;
     }
     align(m, 4);
-    t->verdef = m->n, t->verdef_n = left;
+    t->verdef = m->n, t->n_verdef = left;
     for (size_t i = count_symbols(s, true); i < count_symbols(s, false); i++) {
         const char *version = s->symbols[i].version;
         if (version) {
@@ -216,9 +216,9 @@ static void put_dynamic(struct maker *m, const struct tables *t)
         {DT_FLAGS_1, s->flags_1},
         {DT_SYMTAB, t->symtab},
         {DT_VERNEED, t->verneed},
-        {DT_VERNEEDNUM, t->verneed_n},
+        {DT_VERNEEDNUM, t->n_verneed},
         {DT_VERDEF, t->verdef},
-        {DT_VERDEFNUM, t->verdef_n},
+        {DT_VERDEFNUM, t->n_verdef},
         {DT_RELA, t->rela_size ? t->rela : 0},
         {DT_RELASZ, t->rela_size},
         {s->sysv_hash ? DT_HASH : DT_GNU_HASH, t->hash},
@@ -230,7 +230,7 @@ static void put_dynamic(struct maker *m, const struct tables *t)
         }
     }
     tag(m, DT_STRTAB, m->strtab);
-    tag(m, DT_STRSZ, m->strings_n);
+    tag(m, DT_STRSZ, m->n_strings);
     tag(m, DT_NULL, 0);
 }
 
@@ -284,7 +284,7 @@ struct str elfmake(struct arena *a, const struct elfmake *spec)
     struct maker *m = arena_alloc(a, sizeof *m);
     m->spec = spec;
     m->out = arena_alloc(a, ROOM);
-    m->strings_n = 1;
+    m->n_strings = 1;
     m->n = (spec->is32 ? sizeof(Elf32_Ehdr) + PHDRS * sizeof(Elf32_Phdr)
                        : sizeof(Elf64_Ehdr) + PHDRS * sizeof(Elf64_Phdr));
     struct span interp = {m->n, spec->interp ? strlen(spec->interp) + 1 : 0};
@@ -309,17 +309,17 @@ struct str elfmake(struct arena *a, const struct elfmake *spec)
     put_dynamic(m, &t); // once for the strings and the size, then with the table's place
     dynamic.n = m->n - dynamic.at;
     m->strtab = m->n;
-    size_t strings_n = m->strings_n;
-    bytes(m, m->strings, strings_n);
+    size_t n_strings = m->n_strings;
+    bytes(m, m->strings, n_strings);
     m->n = dynamic.at;
-    m->strings_n = 1;
+    m->n_strings = 1;
     struct tables again = {0};
     m->n = t.symtab; // the same bytes once more: strings are given out in the same order
     put_symbols(m, &again), put_hash(m, &again), put_verneed(m, &again), put_verdef(m, &again);
     put_relocations(m, &again);
     align(m, 8);
     put_dynamic(m, &again);
-    m->n = m->strtab + strings_n;
+    m->n = m->strtab + n_strings;
     put_headers(m, dynamic, interp, note);
     return (struct str){(const char *)m->out, m->n};
 }

@@ -30,8 +30,8 @@ static int stop(void **state)
 static void the_table_is_sorted(void **state)
 {
     (void)state;
-    assert_true(host_pci_names_n > 50);
-    for (size_t i = 1; i < host_pci_names_n; i++) {
+    assert_true(host_n_pci_names > 50);
+    for (size_t i = 1; i < host_n_pci_names; i++) {
         const struct host_pci_name *a = &host_pci_names[i - 1], *b = &host_pci_names[i];
         long x = (long)a->vendor << 32 | (long)a->device << 9 | (a->revision + 1);
         long y = (long)b->vendor << 32 | (long)b->device << 9 | (b->revision + 1);

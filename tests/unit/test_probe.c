@@ -33,7 +33,7 @@ static void needs_of(const struct probe_stage *s, size_t index, const char *need
 static void table_can_be_run(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < probe_stages_n; i++) {
+    for (size_t i = 0; i < probe_n_stages; i++) {
         const struct probe_stage *s = &probe_stages[i];
         if (probe_stage_find(s->name) != s) {
             fail_msg("%s stands twice in the table", s->name);
@@ -67,7 +67,7 @@ static void helper_is_old(void **state)
     struct elf_image e;
     (void)state;
     arena_init(&a, 0, NULL, NULL);
-    elf_image_parse(&a, probe_helper_image, probe_helper_image_n, &e);
+    elf_image_parse(&a, probe_helper_image, probe_helper_image_size, &e);
     assert_int_equal(e.state, ELF_STATE_OK);
     assert_non_null(e.interp);
     assert_int_equal(e.n_needs, 2);

@@ -152,7 +152,7 @@ static int open_fails(struct tree *t, const char *target, struct py_env_hints hi
 static char *path_line(struct tree *t, const struct py_env *env)
 {
     char *line = arena_strdup(&t->arena, "");
-    for (size_t i = 0; i < env->paths_n; i++) {
+    for (size_t i = 0; i < env->n_paths; i++) {
         line = arena_printf(&t->arena, "%s%s%s", line, i ? ":" : "", env->paths[i].dir);
     }
     return line;
@@ -160,7 +160,7 @@ static char *path_line(struct tree *t, const struct py_env *env)
 
 static bool has_note(const struct py_env *env, const char *text)
 {
-    for (size_t i = 0; i < env->notes_n; i++) {
+    for (size_t i = 0; i < env->n_notes; i++) {
         if (strstr(env->notes[i], text)) {
             return true;
         }
@@ -185,13 +185,13 @@ static void test_venv(void **state)
     assert_string_equal(env.machine, "x86_64");
     assert_int_equal(env.major * 10000 + env.minor * 100 + env.micro, 31102);
     assert_string_equal(env.version_from, "/usr/include/python3.11/patchlevel.h");
-    assert_int_equal(env.suffixes_n, 3);
+    assert_int_equal(env.n_suffixes, 3);
     assert_string_equal(env.suffixes[0], TAG);
     assert_string_equal(env.suffixes[1], ".abi3.so");
     assert_string_equal(env.suffixes[2], ".so");
     assert_string_equal(path_line(t, &env), STD ":" SITE);
     assert_int_equal(env.user_site_enabled, PY_NO);
-    assert_int_equal(env.notes_n, 0);
+    assert_int_equal(env.n_notes, 0);
     // the same by its interpreter, and by a script of it
     put(t, "/opt/v/bin/whisper", "#!/opt/v/bin/python3\nimport whisper\n");
     static const char *const same[] = {"/opt/v/bin/python3", "/opt/v/bin/whisper", "bin/../"};
@@ -258,7 +258,7 @@ static void test_free_threaded(void **state)
     struct py_env env = open_env(t, "/opt/py", (struct py_env_hints){.home = "/root"});
     assert_int_equal(env.kind, PY_ENV_STANDALONE);
     assert_true(env.free_threaded);
-    assert_int_equal(env.suffixes_n, 2); // no limited API
+    assert_int_equal(env.n_suffixes, 2); // no limited API
     assert_string_equal(env.suffixes[0], ".cpython-313t-x86_64-linux-gnu.so");
     assert_string_equal(env.paths[3].dir, "/opt/py/lib/python3.13t/site-packages");
 }
@@ -469,11 +469,11 @@ static void test_dists(void **state)
     assert_string_equal(cudnn->version, "9.1.0.70");
     assert_string_equal(cudnn->name, "nvidia_cudnn_cu12");
     const struct py_metadata *m = py_dist_metadata(&env, cudnn);
-    assert_int_equal(m->requires_dist_n, 1);
+    assert_int_equal(m->n_requires_dist, 1);
     assert_ptr_equal(m, py_dist_metadata(&env, cudnn)); // read once
     const struct py_dist_install *install = py_dist_install(&env, cudnn);
     assert_string_equal(install->installer, "pip");
-    assert_int_equal(install->wheel.tags_n, 1);
+    assert_int_equal(install->wheel.n_tags, 1);
     assert_int_equal(install->editable, PY_NO);
 
     struct py_dist *app = py_env_by_dist(&env, "app");
@@ -481,7 +481,7 @@ static void test_dists(void **state)
     assert_null(py_dist_metadata(&env, app));
     assert_true(has_note(&env, "app-1.0.dist-info: metadata: No such file"));
     size_t shadowed = 0;
-    for (size_t i = 0; i < env.dists_n; i++) {
+    for (size_t i = 0; i < env.n_dists; i++) {
         if (strcmp(env.dists[i].name_normal, "app") == 0 && &env.dists[i] != app) {
             assert_string_equal(env.dists[i].version, "0.9");
             assert_ptr_equal(env.dists[i].shadowed_by, app);

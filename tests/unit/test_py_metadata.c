@@ -34,7 +34,7 @@ static void test_metadata(void **state)
     assert_true(str_is(m.name, "ctranslate2"));
     assert_true(str_is(m.version, "4.5.0"));
     assert_true(str_is(m.requires_python, ">=3.8"));
-    assert_int_equal(m.requires_dist_n, 2);
+    assert_int_equal(m.n_requires_dist, 2);
     assert_true(str_is(m.requires_dist[1], "pyyaml <7,>=5.3"));
     assert_int_equal(m.skipped, 2);
     assert_int_equal(py_header_block(STR(text)), strstr(text, "\r\n\r\n") + 4 - text);
@@ -53,7 +53,7 @@ static void test_truncated(void **state)
         arena_init(&a, 0, NULL, NULL);
         char *copy = arena_strndup(&a, text, n);
         py_metadata_parse(&a, (struct str){copy, n}, &m);
-        assert_true(m.requires_dist_n <= 1);
+        assert_true(m.n_requires_dist <= 1);
         if (n >= 8) {
             assert_true(str_is(m.name, "a"));
         }
@@ -75,7 +75,7 @@ static void test_wheel(void **state)
                        "Root-Is-Purelib: false\nTag: cp311-cp311-manylinux_2_17_x86_64\n"
                        "Tag: cp311-cp311-manylinux2014_x86_64\n"),
                    &w);
-    assert_int_equal(w.tags_n, 2);
+    assert_int_equal(w.n_tags, 2);
     assert_true(str_is(w.tags[1], "cp311-cp311-manylinux2014_x86_64"));
     assert_int_equal(w.purelib, PY_NO);
     assert_true(str_is(w.generator, "bdist_wheel (0.42)"));

@@ -39,7 +39,7 @@ static void test_requirements(void **state)
         }
         assert_string_equal(py_name_normal(&a, r.name), requirements[i].name);
         assert_true(str_is(r.url, requirements[i].url));
-        assert_int_equal(r.extras_n, requirements[i].extras);
+        assert_int_equal(r.n_extras, requirements[i].extras);
         assert_int_equal(r.specifiers.n, requirements[i].specifiers);
         assert_int_equal(r.marker != NULL, requirements[i].marker);
     }

@@ -18,7 +18,7 @@ static const char *losses;             // LOSS_VARIABLE
 static const Elf64_Phdr *main_headers; // the program's, out of the auxiliary vector
 static size_t n_main_headers;
 static bool every_binding; // asked for: costs nothing there
-uint32_t gpucall_objects_n;
+uint32_t gpucall_n_objects;
 static bool is_ending;
 
 /* ------------------------------------------------------------------ the start */
@@ -208,7 +208,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
         return 0;
     }
     look_for_waiting();
-    bool is_main = !gpucall_objects_n;
+    bool is_main = !gpucall_n_objects;
     struct gpucall_object seen = {.map = map, .gpu = path_is_gpu(map->l_name)};
     object_learn(&seen, is_main);
     bool needs = needs_gpu(&seen);
@@ -218,7 +218,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
         gpucall_introduce(o);
     }
     uint32_t slot = (uint32_t)(o - gpucall_objects);
-    gpucall_objects_n = slot >= gpucall_objects_n ? slot + 1 : gpucall_objects_n;
+    gpucall_n_objects = slot >= gpucall_n_objects ? slot + 1 : gpucall_n_objects;
     bool from = every_binding || needs || seen.gpu || refers_to(&seen, "dlsym");
     bool tells = every_binding && gpucall_starts(gpucall_base_name(map->l_name), "libc.so.");
     return (from ? LA_FLG_BINDFROM : 0u) | (seen.gpu || tells ? LA_FLG_BINDTO : 0u);
@@ -249,7 +249,7 @@ unsigned la_objclose(uintptr_t *cookie)
 
 const struct gpucall_object *gpucall_object_of(uintptr_t address)
 {
-    for (uint32_t i = 0; i < gpucall_objects_n; i++) {
+    for (uint32_t i = 0; i < gpucall_n_objects; i++) {
         const struct gpucall_object *o = &gpucall_objects[i];
         if (o->map && address >= o->memory.low && address < o->memory.high) {
             return o;
@@ -288,7 +288,7 @@ static int versions_compare(const char *a, const char *b)
 /* The first row whose name is not before `name`. */
 static uint32_t first_from(const char *name)
 {
-    uint32_t low = 0, high = gpucall_functions_n;
+    uint32_t low = 0, high = gpucall_n_functions;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (versions_compare(gpucall_text + gpucall_functions[middle].name, name) < 0) {
@@ -303,7 +303,7 @@ static uint32_t first_from(const char *name)
 const struct gpucall_function *gpucall_function_named(const char *name)
 {
     uint32_t i = first_from(name);
-    return i < gpucall_functions_n && gpucall_same(gpucall_text + gpucall_functions[i].name, name)
+    return i < gpucall_n_functions && gpucall_same(gpucall_text + gpucall_functions[i].name, name)
                ? &gpucall_functions[i]
                : NULL;
 }
@@ -323,7 +323,7 @@ const struct gpucall_function *gpucall_function_asked(const char *name, uint32_t
                                                       bool per_thread)
 {
     const struct gpucall_function *found = NULL;
-    for (uint32_t i = first_from(name); i < gpucall_functions_n; i++) {
+    for (uint32_t i = first_from(name); i < gpucall_n_functions; i++) {
         const struct gpucall_function *f = &gpucall_functions[i];
         if (!gpucall_starts(gpucall_text + f->name, name)) {
             break;
@@ -531,7 +531,7 @@ static bool look_through(const struct gpucall_object *o, int64_t at_tag, int64_t
  */
 static void look_for_waiting(void)
 {
-    for (uint32_t i = 0; i < gpucall_objects_n; i++) {
+    for (uint32_t i = 0; i < gpucall_n_objects; i++) {
         struct gpucall_object *o = &gpucall_objects[i];
         if (!o->map || !o->waiting || !o->symbols) {
             continue;

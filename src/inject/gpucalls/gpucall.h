@@ -61,12 +61,12 @@ struct gpucall_design {
 
 extern const char gpucall_text[];
 extern const struct gpucall_function gpucall_functions[];
-extern const uint32_t gpucall_functions_n;
+extern const uint32_t gpucall_n_functions;
 extern const struct gpucall_error gpucall_errors[];
 extern const uint32_t
     gpucall_errors_at[GPUCALL_APIS + 1]; // the rows of an API: [at[api], at[api+1])
 extern const struct gpucall_design gpucall_designs[];
-extern const uint32_t gpucall_designs_n;
+extern const uint32_t gpucall_n_designs;
 
 /* ------------------------------------------------------------------ objects and stubs */
 
@@ -82,7 +82,7 @@ struct gpucall_object {
 };
 
 extern struct gpucall_object gpucall_objects[GPUCALL_OBJECTS];
-extern uint32_t gpucall_objects_n; // slots in use or used before
+extern uint32_t gpucall_n_objects; // slots in use or used before
 
 /* The object that holds an address, or NULL. */
 const struct gpucall_object *gpucall_object_of(uintptr_t address);

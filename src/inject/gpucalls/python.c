@@ -209,7 +209,7 @@ static struct {
 
 static bool interpreter_find(struct gpucall_interpreter *ret)
 {
-    for (uint32_t i = 0; i < gpucall_objects_n; i++) {
+    for (uint32_t i = 0; i < gpucall_n_objects; i++) {
         const struct gpucall_object *o = &gpucall_objects[i];
         if (!may_be_python(o)) {
             continue;

@@ -170,7 +170,7 @@ static bool pattern_names(const char *pattern, const char *name)
 
 bool gpucall_by_design(const char *name, int result)
 {
-    for (uint32_t i = 0; i < gpucall_designs_n; i++) {
+    for (uint32_t i = 0; i < gpucall_n_designs; i++) {
         if (gpucall_designs[i].code == result &&
             pattern_names(gpucall_text + gpucall_designs[i].name, name)) {
             return true;
