@@ -124,6 +124,12 @@ static void repair_lack(struct diag *d, struct diag_finding *f, const struct dia
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
                     "Install a build of %s for older systems, or use a newer system or container.",
                     who);
+    } else if (x->process->ldso->loader.kind == LDSO_MUSL) {
+        diag_repair(
+            d, f, DIAG_REPAIR_PACKAGE, NULL,
+            "Use a build of %s for musl, or run it on a system with glibc: it was built for "
+            "glibc, and its interpreter is musl's.",
+            who);
     } else {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
                     "Install releases that belong together: %s was built against another release "

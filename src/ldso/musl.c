@@ -281,6 +281,73 @@ static const char *load_deps(struct ldso_process *p, size_t first, bool at_start
     return error;
 }
 
+struct unresolved {
+    struct ldso_process *p;
+    const struct elf_image *image;
+    const char *symbol; // the first that no object defines
+};
+
+static bool is_definition(const struct elf_symbol *symbol, void *arg)
+{
+    (void)arg;
+    return symbol->shndx != SHN_UNDEF;
+}
+
+static void note_unresolved(const struct elf_relocation *r, void *arg)
+{
+    struct unresolved *u = arg;
+    struct elf_symbol symbol;
+    if (u->symbol || !r->symbol || !elf_symbol_at(u->image, r->symbol, &symbol) ||
+        symbol.shndx != SHN_UNDEF || symbol.bind == STB_WEAK || !*symbol.name) {
+        return;
+    }
+    struct elf_lookup_key key = elf_lookup_key(symbol.name);
+    for (size_t i = 0; i < u->p->objects.n; i++) {
+        if (elf_symbol_find(&u->p->objects.items[i]->file->image, &key, is_definition, NULL)) {
+            return;
+        }
+    }
+    u->symbol = symbol.name;
+}
+
+static bool is_built_for_glibc(const struct elf_image *e)
+{
+    for (size_t i = 0; i < e->n_needs; i++) {
+        if (e->needs[i].tag == DT_NEEDED && strcmp(e->needs[i].name, "libc.so.6") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* musl takes itself for libc.so.6 (load_library()), so glibc's objects load; what they want of
+ * glibc that neither musl nor a library beside it (gcompat) defines ends the start (do_relocs()).
+ * Symbol versions do not count. Objects that were built for musl are not looked at. */
+static const char *resolve_glibc_objects(struct ldso_process *p)
+{
+    const char *first = NULL;
+    for (size_t i = 0; i < p->objects.n; i++) {
+        struct ldso_object *o = p->objects.items[i];
+        struct unresolved u = {.p = p, .image = &o->file->image};
+        if (o == p->interp || !is_built_for_glibc(u.image)) {
+            continue;
+        }
+        (void)elf_relocations(u.image, NULL, note_unresolved, &u); // damaged tables name no symbol
+        if (u.symbol) {
+            const char *text = arena_printf(p->arena, "Error relocating %s: %s: symbol not found",
+                                            o->path, u.symbol);
+            ldso_defect_add(p, (struct ldso_defect){.kind = LDSO_SYMBOL_MISSING,
+                                                    .object = o,
+                                                    .symbol = u.symbol,
+                                                    .text = text,
+                                                    .load = p->current_load,
+                                                    .fatal = true});
+            first = first ? first : text;
+        }
+    }
+    return first;
+}
+
 void ldso_musl_start(struct ldso_process *p)
 {
     const char *preload = p->secure ? NULL : ldso_getenv(p, "LD_PRELOAD");
@@ -296,6 +363,9 @@ void ldso_musl_start(struct ldso_process *p)
     }
     const char *error = load_deps(p, 0, true);
     (void)the_loader(p, p->main); // last, if nobody asked for it before
+    if (!error && !p->limit && !p->start_failed) {
+        error = resolve_glibc_objects(p);
+    }
     if (error) {
         p->start_failed = true;
         p->start_error = p->start_error ? p->start_error : error;

@@ -682,6 +682,18 @@ element("tilde-element", "/opt/here:~/lib")
 element("missing-element", "/opt/here:/opt/gone", severity="note")
 
 
+@case("undefined-symbol", "symbol-missing", "app", repair="for musl",
+      evidence="Error relocating /opt/app/app: __printf_chk: symbol not found")
+def musl_for_a_program_of_glibc(t, bad):
+    """musl takes the place of libc.so.6, and lacks what only glibc has; a weak symbol may be absent."""
+    names = [{"name": "__printf_chk"}, {"name": "puts"}]
+    weak = {"name": "__gmon_start__", "weak": True, "lazy": False}
+    t.lib(MUSL_LOADER, soname="libc.musl-x86_64.so.1", defs=names[1:] if bad else names)
+    t.lib("/opt/app/app", soname=None, interp=MUSL_LOADER, needed=["libc.so.6"],
+          undef=[*({**n, "lazy": False} for n in names), weak])
+    return {"target": "/opt/app/app"}
+
+
 @case("musl", "platform-unsupported", MUSL_LOADER)
 def musl(t, bad):
     t.python(interp=MUSL_LOADER if bad else LOADER)
