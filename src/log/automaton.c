@@ -924,7 +924,9 @@ static bool program_may_match(struct automaton *m, struct program *p, const char
 /* U+017F and U+212A, which PCRE2 takes for s and k in another case. The sets do not have them. */
 static bool has_other_case(const char *text, size_t n)
 {
-    return memmem(text, n, "\xc5\xbf", 2) || memmem(text, n, "\xe2\x84\xaa", 3);
+    const char *s = memchr(text, 0xc5, n), *k = memchr(text, 0xe2, n);
+    return (s && memmem(s, n - (size_t)(s - text), "\xc5\xbf", 2)) ||
+           (k && memmem(k, n - (size_t)(k - text), "\xe2\x84\xaa", 3));
 }
 
 bool automaton_may_match(struct automaton *m, const char *text, size_t n, size_t *budget)

@@ -496,8 +496,9 @@ struct places {
     size_t end;
     size_t literal, escape, backslash;
     size_t start, stop; // of the line that was read last
-    bool is_known;      // the next is what it says
+    bool is_known;      // the next two are what they say
     struct log_line line;
+    struct sieve_pairs pairs; // of that line
 };
 
 static size_t next_byte(const struct places *p, size_t from, char c)
@@ -523,6 +524,7 @@ static void know_line(struct places *p, size_t at)
     size_t n = p->stop - p->start;
     struct str s = str_trim((struct str){p->text + p->start, n});
     p->line = (struct log_line){.text = s.s, .n = s.n};
+    sieve_pairs_init(&p->pairs, s.s, s.n);
     p->is_known = n < LOG_LINE_MAX && !str_starts(s, "note:") && line_is_clean(s.s, s.n) &&
                   str_is_utf8(s.s, s.n);
     if (p->is_known) {
@@ -533,8 +535,10 @@ static void know_line(struct places *p, size_t at)
 }
 
 /* Whether an owner finds nothing, or nothing new, in a line. */
-static bool finds_nothing(const struct log *l, size_t owner, const struct log_line *line)
+static bool finds_nothing(struct places *p, size_t owner)
 {
+    const struct log *l = p->log;
+    const struct log_line *line = &p->line;
     struct log_rules *r = l->rules;
     struct str body = {line->text + line->body, line->n - line->body};
     if (spent_has(&l->spent, line->process, owner) ||
@@ -546,7 +550,7 @@ static bool finds_nothing(const struct log *l, size_t owner, const struct log_li
         return table < TABLES && !table_begins((enum log_table)table, body);
     }
     struct log_regex *x = &r->signatures[owner].regex;
-    return x->text && !regex_may_match(r, x, line);
+    return x->text && (!sieve_may_fit(l->sieve, &p->pairs, owner) || !regex_may_match(r, x, line));
 }
 
 /* Whether the line of a literal is not worth a look for it. */
@@ -556,12 +560,12 @@ static bool passes(void *arg, size_t literal, size_t at)
     const struct log *l = p->log;
     uint32_t owner = sieve_line_owner(l->sieve, literal);
     if (owner == SIEVE_WATCHED || store_is_full(&l->store)) {
-        return owner != SIEVE_WATCHED;
+        return owner != SIEVE_WATCHED || l->named; // watched until a line has one
     }
     if (at < p->start || at >= p->stop) {
         know_line(p, at);
     }
-    return p->is_known && finds_nothing(l, owner, &p->line);
+    return p->is_known && finds_nothing(p, owner);
 }
 
 static size_t next_literal(struct places *p, size_t at)

@@ -22,6 +22,7 @@ struct sieve {
     struct need *needs;     // by atom
     uint8_t *full;          // of each owner: the bits of all its clauses
     struct required *rests; // of each owner: what is looked for last
+    struct required *whole; // of each owner: all that its expression requires
     bool *watched;          // of each atom
 };
 
@@ -37,7 +38,7 @@ struct building {
     uint32_t *table; // open addressing: atom + 1
     size_t cap;
     uint8_t *full;
-    struct required *rests;
+    struct required *rests, *whole;
 };
 
 /* ------------------------------------------------------------------ atoms */
@@ -130,7 +131,7 @@ static void add_owner(struct building *b, const struct owner *o)
     double frequency = o->frequency;
     uint8_t bit = 1;
     struct required *rest = &b->rests[o->index];
-    *rest = o->required;
+    *rest = b->whole[o->index] = o->required;
     rest->n = 0;
     add_needs(b, o->index, o->literals, o->n_literals, bit);
     for (size_t i = 0; i < o->required.n; i++) {
@@ -214,12 +215,14 @@ struct sieve *sieve_build(struct arena *a, const struct sieve_source *source)
     struct building b = {.arena = a, .source = source};
     b.full = arena_array(a, source->n_owners + 1, sizeof *b.full);
     b.rests = arena_array(a, source->n_owners + 1, sizeof *b.rests);
+    b.whole = arena_array(a, source->n_owners + 1, sizeof *b.whole);
     add_owners(&b);
     add_watched(&b);
     s->line_owners = b.line_owners.items;
     sort_needs(s, &b);
     s->full = b.full;
     s->rests = b.rests;
+    s->whole = b.whole;
     s->watched = b.watched.items;
     s->lines = filter_build(a, b.lines.items, b.lines.n);
     s->all = filter_build(a, b.atoms.items, b.atoms.n);
@@ -263,7 +266,8 @@ static void take_atom(void *arg, size_t atom, size_t at)
     struct trying *t = arg;
     const struct sieve *s = t->sieve;
     struct sieve_line *line = t->line;
-    bool in_word = at && str_is_letter(line->text[at - 1]) && str_is_letter(line->text[at]);
+    const char *text = line->pairs.text;
+    bool in_word = at && str_is_letter(text[at - 1]) && str_is_letter(text[at]);
     t->watched = t->watched || (s->watched[atom] && !in_word);
     for (uint32_t i = s->first[atom]; i < s->first[atom + 1]; i++) {
         const struct need *need = &s->needs[i];
@@ -281,9 +285,7 @@ static void take_atom(void *arg, size_t atom, size_t at)
 bool sieve_try(const struct sieve *s, struct sieve_line *line, const char *text, size_t n,
                uint64_t *hits)
 {
-    line->text = text;
-    line->n = n;
-    line->has_pairs = false;
+    sieve_pairs_init(&line->pairs, text, n);
     struct trying t = {s, line, hits, false};
     filter_all(s->all, text, n, take_atom, &t);
     forget_clauses(line);
@@ -299,28 +301,35 @@ static size_t byte_pair(const char *at)
     return ((first & 0x1f) | (first & 0x40) >> 1) << 6 | (second & 0x1f) | (second & 0x40) >> 1;
 }
 
-static void find_pairs(struct sieve_line *line)
+void sieve_pairs_init(struct sieve_pairs *pairs, const char *text, size_t n)
 {
-    memset(line->pairs, 0, sizeof line->pairs);
-    for (size_t i = 0; i + 1 < line->n; i++) {
-        size_t pair = byte_pair(line->text + i);
-        line->pairs[pair / 64] |= (uint64_t)1 << (pair % 64);
-    }
-    line->has_pairs = true;
+    pairs->text = text;
+    pairs->n = n;
+    pairs->has_bits = false;
 }
 
-static bool has_literal(const struct sieve_line *line, const char *literal)
+static void find_pairs(struct sieve_pairs *line)
+{
+    memset(line->bits, 0, sizeof line->bits);
+    for (size_t i = 0; i + 1 < line->n; i++) {
+        size_t pair = byte_pair(line->text + i);
+        line->bits[pair / 64] |= (uint64_t)1 << (pair % 64);
+    }
+    line->has_bits = true;
+}
+
+static bool has_literal(const struct sieve_pairs *line, const char *literal)
 {
     for (const char *at = literal; at[1]; at++) {
         size_t pair = byte_pair(at);
-        if (!(line->pairs[pair / 64] >> (pair % 64) & 1)) {
+        if (!(line->bits[pair / 64] >> (pair % 64) & 1)) {
             return false;
         }
     }
     return true;
 }
 
-static bool has_clause(const struct sieve_line *line, const struct required_clause *c)
+static bool has_clause(const struct sieve_pairs *line, const struct required_clause *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         if (has_literal(line, c->literals[i])) {
@@ -331,7 +340,7 @@ static bool has_clause(const struct sieve_line *line, const struct required_clau
 }
 
 /* Whether the line has all that is required, and of alternatives all that one of them requires. */
-static bool has_required(const struct sieve_line *line, const struct required *r)
+static bool has_required(const struct sieve_pairs *line, const struct required *r)
 {
     for (size_t i = 0; i < r->n; i++) {
         if (!has_clause(line, r->clauses[i])) {
@@ -371,14 +380,22 @@ bool sieve_fits_ends(const struct sieve *s, size_t owner, const char *text, size
            (!rest->ends || has_end((struct str){text, n}, rest->ends));
 }
 
-bool sieve_fits(const struct sieve *s, struct sieve_line *line, size_t owner, size_t shortest)
+/* The pairs are found only where they are asked for. */
+static bool pairs_fit(struct sieve_pairs *line, const struct required *r)
 {
-    const struct required *rest = &s->rests[owner];
-    if (!sieve_fits_ends(s, owner, line->text, line->n, shortest)) {
-        return false;
-    }
-    if (!line->has_pairs && (rest->n || rest->n_choices)) {
+    if (!line->has_bits && (r->n || r->n_choices)) {
         find_pairs(line);
     }
-    return has_required(line, rest);
+    return has_required(line, r);
+}
+
+bool sieve_may_fit(const struct sieve *s, struct sieve_pairs *pairs, size_t owner)
+{
+    return pairs_fit(pairs, &s->whole[owner]);
+}
+
+bool sieve_fits(const struct sieve *s, struct sieve_line *line, size_t owner, size_t shortest)
+{
+    return sieve_fits_ends(s, owner, line->pairs.text, line->pairs.n, shortest) &&
+           pairs_fit(&line->pairs, &s->rests[owner]);
 }

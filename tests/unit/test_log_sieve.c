@@ -73,6 +73,34 @@ static void test_lines(void **state)
     }
 }
 
+/* By pairs of bytes alone: no line that is tried is refused, and one without a word of the
+ * expression is. */
+static void test_pairs(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {"an error of storage", "kernel 6 fails",
+                                          "with CUDA 9 on"};
+    size_t n_refused = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *row = &rows[i];
+        struct arena a;
+        struct sieve_pairs pairs;
+        const uint32_t owner = 0;
+        const bool watched = false;
+        arena_init(&a, 0, NULL, NULL);
+        struct sieve_source source = {&row->expression, 1, &row->literal, &owner, &watched, 1};
+        const struct sieve *s = sieve_build(&a, &source);
+        sieve_pairs_init(&pairs, row->line, strlen(row->line));
+        bool may_fit = sieve_may_fit(s, &pairs, 0);
+        assert_true(may_fit || !row->tried);
+        for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
+            n_refused += !may_fit && strcmp(row->line, refused[k]) == 0;
+        }
+        arena_release(&a);
+    }
+    assert_int_equal(n_refused, sizeof refused / sizeof *refused);
+}
+
 /* A literal that is watched for is told at the beginning of a word, whatever else is required. */
 static void test_watched(void **state)
 {
@@ -98,6 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
