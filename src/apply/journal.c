@@ -27,11 +27,6 @@ static char *encoded(struct arena *a, const char *s)
     return out;
 }
 
-static int journal_hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* NULL if it is not what encoded() writes. */
 static char *decoded(struct arena *a, struct str s)
 {
@@ -41,8 +36,8 @@ static char *decoded(struct arena *a, struct str s)
             *p++ = s.s[i];
             continue;
         }
-        int high = s.n - i > 2 ? journal_hex_digit(s.s[i + 1]) : -1;
-        int low = s.n - i > 2 ? journal_hex_digit(s.s[i + 2]) : -1;
+        int high = s.n - i > 2 ? str_hex_digit_small(s.s[i + 1]) : -1;
+        int low = s.n - i > 2 ? str_hex_digit_small(s.s[i + 2]) : -1;
         if (high < 0 || low < 0 || (high == 0 && low == 0)) {
             return NULL;
         }
@@ -56,7 +51,7 @@ static bool hex_u64(struct str s, uint64_t *ret)
 {
     uint64_t v = 0;
     for (size_t i = 0; i < s.n; i++) {
-        int digit = journal_hex_digit(s.s[i]);
+        int digit = str_hex_digit_small(s.s[i]);
         if (digit < 0) {
             return false;
         }

@@ -11,14 +11,9 @@ static size_t smaller_of(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static char nearest_lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static bool letters_are_same(char a, char b)
 {
-    return nearest_lower(a) == nearest_lower(b);
+    return str_lower(a) == str_lower(b);
 }
 
 /* Optimal string alignment by three rows of its table; both words have at most WORD_MAX letters. */

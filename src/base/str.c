@@ -12,11 +12,6 @@ bool str_eq(struct str a, struct str b)
     return a.n == b.n && (a.n == 0 || memcmp(a.s, b.s, a.n) == 0);
 }
 
-static unsigned char str_lower(char c)
-{
-    return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
 bool str_eq_nocase(struct str a, struct str b)
 {
     if (a.n != b.n) {

@@ -59,6 +59,23 @@ static inline bool str_is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+static inline char str_lower(char c) // ASCII only
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+/* The value of a hexadecimal digit, or -1. The first form takes only small letters, for formats
+ * whose writers have no others. */
+static inline int str_hex_digit_small(char c)
+{
+    return str_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static inline int str_hex_digit(char c)
+{
+    return str_hex_digit_small(str_lower(c));
+}
+
 static inline bool starts_with(const char *s, const char *prefix)
 {
     while (*prefix && *s == *prefix) {

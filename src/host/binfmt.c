@@ -25,11 +25,6 @@ uint16_t host_machine(struct root *r, struct arena *a)
 
 /* ------------------------------------------------------------------ binfmt_misc */
 
-static int binfmt_hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Bytes as the kernel writes them, "7f454c46"; the number of them, 0 if they are none. */
 static size_t binfmt_read_bytes(struct str text, unsigned char *to, size_t max)
 {
@@ -38,7 +33,7 @@ static size_t binfmt_read_bytes(struct str text, unsigned char *to, size_t max)
         return 0;
     }
     for (size_t i = 0; i < n; i++) {
-        int high = binfmt_hex_digit(text.s[2 * i]), low = binfmt_hex_digit(text.s[2 * i + 1]);
+        int high = str_hex_digit_small(text.s[2 * i]), low = str_hex_digit_small(text.s[2 * i + 1]);
         if (high < 0 || low < 0) {
             return 0;
         }

@@ -22,14 +22,6 @@ bool host_parse_property(struct str text, const char *key, uint64_t *ret)
     return host_parse_key(text, key, ' ', &value) && str_u64(value, ret);
 }
 
-static int parse_hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 bool host_parse_hex(struct str text, unsigned digits, uint32_t *ret)
 {
     text = str_trim(text);
@@ -41,7 +33,7 @@ bool host_parse_hex(struct str text, unsigned digits, uint32_t *ret)
     }
     uint32_t value = 0;
     for (size_t i = 0; i < text.n; i++) {
-        int d = parse_hex_digit(text.s[i]);
+        int d = str_hex_digit(text.s[i]);
         if (d < 0) {
             return false;
         }

@@ -103,16 +103,11 @@ static bool is_version(const char *s)
     return str_is_digit(s[0]) && py_version_parse(str_of(s), &v);
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static const char *lower_text(struct arena *a, const char *text)
 {
     char *copy = arena_strdup(a, text);
     for (char *c = copy; *c; c++) {
-        *c = lower(*c);
+        *c = str_lower(*c);
     }
     return copy;
 }
@@ -972,7 +967,7 @@ static const char *generation_of(const struct kb_gpus *gpus, const char *text)
         const char *g = gpus->rows[i].generation, *t = text;
         const char *at = g;
         for (; *at && *t; at++) { // "RDNA1" is "RDNA 1"
-            if (lower(*at) == lower(*t)) {
+            if (str_lower(*at) == str_lower(*t)) {
                 t++;
             } else if (*at != ' ') {
                 break;

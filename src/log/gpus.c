@@ -63,11 +63,6 @@ static bool is_noise(struct str word, bool cut)
     return false;
 }
 
-static char gpus_lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
 struct key {
     char text[KEY_MAX + 1];
     size_t n;
@@ -88,7 +83,7 @@ static bool key_add(struct key *k, struct str name, bool cut)
             return false;
         }
         for (size_t i = 0; i < word.n; i++) {
-            k->text[k->n++] = gpus_lower(word.s[i]);
+            k->text[k->n++] = str_lower(word.s[i]);
         }
     }
     k->text[k->n] = '\0';

@@ -206,19 +206,12 @@ static bool bytes_have(char c, const char *bytes)
     return c && strchr(bytes, c);
 }
 
-static int required_hex_digit(char c)
-{
-    return c >= '0' && c <= '9'                     ? c - '0'
-           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                    : -1;
-}
-
 /* "\xhh" or "\uhhhh", whose first letter p->at is at (PCRE2_ALT_BSUX). */
 static struct part parse_code(struct parser *p)
 {
     int digits = *p->at == 'u' ? 4 : 2, code = 0;
     for (int i = 1; i <= digits; i++) {
-        int digit = required_hex_digit(p->at[i]);
+        int digit = str_hex_digit(p->at[i]);
         if (digit < 0) {
             p->failed = true;
             return anything;

@@ -6,11 +6,6 @@ enum { HOOK_BYTES_MAX = 1 << 20, HOOK_ITEMS_MAX = 1024 };
 
 typedef VEC(const char *) texts;
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The literal at the start of `rest`, "text" or b"text" with escapes \xNN, taken off; NULL if there
  * is none. */
 static const char *take_literal(struct arena *a, struct str *rest)
@@ -23,12 +18,13 @@ static const char *take_literal(struct arena *a, struct str *rest)
     for (i++; i < rest->n && rest->s[i] != '"'; i++) {
         int value = (unsigned char)rest->s[i];
         if (value == '\\') {
-            bool whole = rest->n - i > 3 && rest->s[i + 1] == 'x' && hex(rest->s[i + 2]) >= 0 &&
-                         hex(rest->s[i + 3]) >= 0;
+            bool whole = rest->n - i > 3 && rest->s[i + 1] == 'x' &&
+                         str_hex_digit_small(rest->s[i + 2]) >= 0 &&
+                         str_hex_digit_small(rest->s[i + 3]) >= 0;
             if (!whole) {
                 return NULL;
             }
-            value = hex(rest->s[i + 2]) * 16 + hex(rest->s[i + 3]);
+            value = str_hex_digit_small(rest->s[i + 2]) * 16 + str_hex_digit_small(rest->s[i + 3]);
             i += 3;
         }
         if (value == '\0') {

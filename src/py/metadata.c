@@ -195,15 +195,6 @@ bool py_record_next(struct arena *a, struct str *rest, struct py_record_row *ret
     return false;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    char l = (char)(c | 0x20);
-    return l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
-}
-
 /* The path of "file:///x%20y" or "file://localhost/x"; NULL for every other URL. */
 static const char *file_url_path(struct arena *a, const char *url)
 {
@@ -215,8 +206,8 @@ static const char *file_url_path(struct arena *a, const char *url)
         const char *s = url + strlen(heads[h]) - 1;
         char *out = arena_alloc(a, strlen(s) + 1);
         for (size_t n = 0; *s; n++) {
-            int high = s[0] == '%' ? hex_digit(s[1]) : -1;
-            int low = high >= 0 ? hex_digit(s[2]) : -1;
+            int high = s[0] == '%' ? str_hex_digit(s[1]) : -1;
+            int low = high >= 0 ? str_hex_digit(s[2]) : -1;
             bool escape = low >= 0 && high * 16 + low != 0;
             out[n] = escape ? (char)(high * 16 + low) : *s;
             s += escape ? 3 : 1;

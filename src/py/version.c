@@ -4,14 +4,9 @@
 
 #include "base/str.h"
 
-static char version_lower(char c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
 static bool version_is_word(char c)
 {
-    return str_is_digit(c) || (version_lower(c) >= 'a' && version_lower(c) <= 'z');
+    return str_is_digit(c) || (str_lower(c) >= 'a' && str_lower(c) <= 'z');
 }
 
 static bool is_separator(char c)
@@ -141,7 +136,7 @@ bool py_version_parse(struct str text, struct py_version *ret)
     struct py_version v = {0};
     struct str s = str_trim(text);
     bool bad = false;
-    if (s.n && version_lower(s.s[0]) == 'v') {
+    if (s.n && str_lower(s.s[0]) == 'v') {
         version_skip(&s, 1);
     }
     struct str behind_epoch = s;
@@ -236,7 +231,7 @@ static int cmp_local_part(struct str a, struct str b)
         return a.n != b.n ? (a.n > b.n ? 1 : -1) : str_cmp(a, b);
     }
     for (size_t i = 0; i < a.n && i < b.n; i++) {
-        int c = version_lower(a.s[i]) - version_lower(b.s[i]);
+        int c = str_lower(a.s[i]) - str_lower(b.s[i]);
         if (c) {
             return c;
         }
