@@ -169,6 +169,15 @@ struct entry {
     struct launch_program program;     // file NULL: not known
 };
 
+/* A script that the image itself does not have is often mounted. */
+static void note_absent_script(struct root *r, struct arena *a, int rc, struct launch_program *p)
+{
+    struct stat st;
+    if (rc == 0 && p->script && !p->unseen && root_stat(r, p->script, &st) == -ENOENT) {
+        p->unseen = arena_printf(a, "%s is not in the image (a volume may provide it)", p->script);
+    }
+}
+
 static struct entry image_entry(struct container_seen *w, struct arena *a)
 {
     struct entry e = {0};
@@ -189,6 +198,7 @@ static struct entry image_entry(struct container_seen *w, struct arena *a)
                                cwd,         w->t->asked.env, w->t->asked.n_env};
     root_replay(&root, w->t->asked.replay, w->t->asked.root_path);
     int rc = launch_program_find(&root, a, &c, &e.program);
+    note_absent_script(&root, a, rc, &e.program);
     root_close(&root);
     e.missing = rc == -ENOENT ? e.program.absent : NULL;
     e.missing_for = rc == -ENOENT ? e.program.absent_for : NULL;

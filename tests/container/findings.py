@@ -604,6 +604,7 @@ def cannot_tell(exe, folder):
     for name, fill, config in (
             ("a script starts what is not there", alone, {"Entrypoint": ["/entry.sh"]}),
             ("a launcher starts what is not there", alone, {"Cmd": ["tini", "--", "absent-program"]}),
+            ("a script that is not in the image", lambda t: t.python(), {"Cmd": ["python3", "/x.py"]}),
             ("not executable", alone, {"Cmd": ["/notes.txt"]}),
             ("no standard library", without_library, {"Cmd": ["python3"]}),
             ("another Python starts", lambda t: application(t, False), {"Cmd": ["python3", "/app/app.py"]}),
