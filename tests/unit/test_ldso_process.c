@@ -3,6 +3,7 @@
  * (tests/differential) covers the rules in breadth; here stand those that it cannot vary, such as
  * the loader's version, the CPU and the user, and one example of each of the others.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -490,24 +491,48 @@ static void missing_and_foreign_loaders(void **state)
     assert_int_equal(ldso_start(p, "/bin/other", &err), GM_ERR_UNSUPPORTED);
 }
 
+/* At the start the loader has a strerror of its own, which knows six errors (glibc,
+ * elf/dl-minimal.c, __strerror_r). */
+static void error_texts(void **state)
+{
+    static const struct {
+        int error;
+        const char *at_start; // NULL: as later
+        const char *later;
+    } cases[] = {
+        {0, NULL, "libx.so: bad"},
+        {ENOENT, NULL, "libx.so: bad: No such file or directory"},
+        {EACCES, NULL, "libx.so: bad: Permission denied"},
+        {ENOMEM, NULL, "libx.so: bad: Cannot allocate memory"},
+        {EINVAL, NULL, "libx.so: bad: Invalid argument"},
+        {EPERM, NULL, "libx.so: bad: Operation not permitted"},
+        {EIO, NULL, "libx.so: bad: Input/output error"},
+        {EISDIR, "libx.so: bad: Error 21", "libx.so: bad: Is a directory"},
+    };
+    struct world *w = *state;
+    struct ldso_process *p = ldso_process_new(&w->store, &w->arena, &w->config);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int load = -1; load <= 0; load++) {
+            p->current_load = load;
+            const char *got = ldso_error_text(p, "libx.so", "bad", cases[i].error);
+            const char *want = load < 0 && cases[i].at_start ? cases[i].at_start : cases[i].later;
+            assert_string_equal(got, want);
+        }
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, start, stop)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(whose_path_counts),
-        TEST(order_of_stages),
-        TEST(path_lists),
-        TEST(tokens),
-        TEST(hwcaps_folders),
-        TEST(same_object),
-        TEST(bad_candidates),
-        TEST(no_program),
-        TEST(versions_and_symbols),
-        TEST(executable_stack),
-        TEST(secure_execution),
-        TEST(preloads),
-        TEST(missing_and_foreign_loaders),
+        TEST(whose_path_counts), TEST(order_of_stages),
+        TEST(path_lists),        TEST(tokens),
+        TEST(hwcaps_folders),    TEST(same_object),
+        TEST(bad_candidates),    TEST(no_program),
+        TEST(error_texts),       TEST(versions_and_symbols),
+        TEST(executable_stack),  TEST(secure_execution),
+        TEST(preloads),          TEST(missing_and_foreign_loaders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

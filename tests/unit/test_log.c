@@ -48,6 +48,10 @@ static const char base[] =
     "- {id: drv, literal: 'driver ', regex: 'driver (?P<driver>[\\d.]+)', fact: driver}\n"
     "- {id: cu, literal: 'cuda ', regex: 'cuda (?P<cuda>[\\d.]+)', fact: cuda}\n"
     "- {id: asked, literal: 'works?', regex: 'works\\?', fact: memory, refuted_by: '^yes\\b'}\n"
+    "- {id: file, literal: 'file ', regex: 'file (?P<file>\\S+)', fact: file-present}\n"
+    "- {id: dist, literal: 'dist ', regex: 'dist (?P<package>\\S+) (?P<version>\\S+)',\n"
+    "   fact: installed}\n"
+    "- {id: wants, literal: 'wants ', regex: 'wants (?P<library>\\S+)', fact: wanted}\n"
     "- {id: os, literal: windows, fact: platform, fields: {platform: windows}}\n"
     "failures:\n"
     "- {id: arch-rule, all: [list], test: arch-not-in-list, confidence: certain, culprit: "
@@ -55,6 +59,10 @@ static const char base[] =
     "   says: '{arch} of {arches}'}\n"
     "- {id: drv-rule, all: [cuda], test: [driver-below-cuda], confidence: certain,\n"
     "   culprit: '{driver}', says: s}\n"
+    "- {id: other-major, all: [wanted], test: [other-major-installed], confidence: certain,\n"
+    "   culprit: '{library}', says: s}\n"
+    "- {id: same-major, all: [wanted], test: [same-major-installed], confidence: certain,\n"
+    "   culprit: '{library}', says: s}\n"
     "- id: general\n"
     "  all: [not-loaded]\n"
     "  shows: hint\n"
@@ -371,6 +379,15 @@ static const struct {
     {"driver 470.82\ncuda 12.4\n", "drv-rule"},
     {"driver 550.54\ncuda 12.4\n", ""},
     {"driver 999.1\ncuda 12.4\n", ""},
+    {"wants libcudnn.so.8\n", ""},
+    {"wants libcudnn.so.8\nfile libcudnn.so.9\n", "other-major"},
+    {"wants libcudnn.so.8\nfile libcudnn.so.9\nfile libcudnn.so.8\n", ""},
+    {"wants libcudnn.so.8\nfile libcublas.so.11\n", ""},
+    {"wants libcudnn.so.8\ndist cudnn 9.1.0\n", "other-major"},
+    {"wants libcudnn.so.8\ndist cudnn 8.9.7\n", "same-major"},
+    {"wants libcudnn.so.8\ndist cudnn 8.9.7\ndist cudnn 9.1.0\n", "same-major"},
+    {"wants libcudnn.so.8\ndist cuda 8.0\n", ""},
+    {"wants libsomething.so.8\ndist cudnn 9.1.0\n", ""},
 };
 
 static void test_judged(void **state)
