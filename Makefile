@@ -33,7 +33,7 @@ test-windows: windows
 	@scripts/setup test
 	@python3 tests/run.py --build $(BUILD) $@
 
-test test-long test-scenarios test-stacks test-memory differential bench:
+test test-long test-scenarios test-stacks test-memory test-fleet differential bench:
 	@scripts/setup $(if $(filter bench,$@),bench,test)
 	@$(MAKE) --no-print-directory all
 	@python3 tests/run.py --build $(BUILD) $@
@@ -74,4 +74,4 @@ release: wheel
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run windows test test-long test-explain test-scenarios test-stacks test-memory test-windows differential bench mutants fuzz install wheel release clean
+.PHONY: all run windows test test-long test-explain test-scenarios test-stacks test-memory test-fleet test-windows differential bench mutants fuzz install wheel release clean

@@ -405,6 +405,12 @@ def main():
         for words in ([], ["--check", env, "--gpus", "64"], ["--root", env]):
             output = subprocess.run([exe, "export", "ndjson", *map(str, words)], capture_output=True, check=False).stdout
             count(f"export ndjson {len(words)}", schema_faults("node.schema.json", json.loads(output)))
+    with tempfile.TemporaryDirectory(prefix="gpumend-json.") as folder:
+        env = tree.environment(Path(folder) / "env")
+        for words in ([], ["--on", "/", "--on", folder]):
+            output = subprocess.run([exe, "needs", "/usr/bin/env", "--json", *words], capture_output=True,
+                                    check=False).stdout
+            count(f"needs {len(words)}", schema_faults("needs.schema.json", json.loads(output)))
     count("a snapshot from a container", contained(exe))
     count("every schema has a document", sorted(set(SCHEMAS) - USED))
     if last_why:

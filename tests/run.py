@@ -105,6 +105,9 @@ SUITES = [
     Suite("test", "acting", 300, "{py} tests/safety/acting.py {exe}"),
     Suite("test", "swapped", 120, "{py} tests/safety/swapped.py {exe}"),
     Suite("test", "unseen", 600, "{py} tests/safety/unseen.py {exe}"),
+    Suite("test", "fleet-needs", 300, "{py} tests/fleet/needs.py {exe} --few"),
+    # The whole matrix, with Kubernetes' own code, which Go downloads: not part of CI.
+    Suite("test-fleet", "fleet-needs-all", 1800, "{py} tests/fleet/needs.py {exe} --evaluate {build}/evaluate"),
     Suite("test", "fleet-export", 300, "{py} tests/fleet/export.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),

@@ -88,6 +88,13 @@ bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who)
     return *ret_who || d->m->processes.n == 0;
 }
 
+bool diag_asks_for_gpu(struct model *m, enum host_vendor vendor, const char **ret_who)
+{
+    struct diag d = {.m = m, .a = m->arena};
+    *ret_who = NULL;
+    return m->processes.n && diag_wants(&d, vendor, ret_who);
+}
+
 /* ------------------------------------------------------------------ problems and causes */
 
 /* A problem as a cause: outside a container, inside one, in WSL. */

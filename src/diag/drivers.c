@@ -434,3 +434,49 @@ void diag_rule_drivers(struct diag *d)
         rule_not_on_path(d, p);
     }
 }
+
+/* ------------------------------------------------------------------ whatever the host */
+
+struct least {
+    const struct kb_driver *row;
+    const char *from;
+    bool unknown;
+};
+
+static void raise_least(struct diag *d, const struct runtime *x, struct least *ret)
+{
+    const struct kb_driver *row = floor_of(d, x);
+    ret->unknown = ret->unknown || !row;
+    if (row && (!ret->row || host_version_cmp(row->linux_min, ret->row->linux_min) > 0)) {
+        ret->row = row;
+        ret->from = x->from;
+    }
+}
+
+const struct kb_driver *diag_driver_least(struct model *m, const char **ret_from, bool *ret_unknown,
+                                          bool *ret_own)
+{
+    struct diag d = {.m = m, .a = m->arena};
+    struct least least = {0};
+    const char *torch_cuda = m->processes.n ? model_torch(m)->cuda : NULL;
+    *ret_own = false;
+    for (size_t i = 0; i < m->processes.n; i++) {
+        const struct model_process *p = m->processes.items[i];
+        struct runtime x = {.version = torch_cuda, .process = p};
+        struct compat c;
+        if (torch_cuda && imports_torch(p) && driver_major(torch_cuda, &x.major)) {
+            x.from =
+                arena_printf(d.a, "torch was built for CUDA %s (torch/version.py)", torch_cuda);
+            raise_least(&d, &x, &least);
+        }
+        for (size_t k = 0; p->ldso && k < p->ldso->objects.n; k++) {
+            if (runtime_of(&d, p, p->ldso->objects.items[k], &x)) {
+                raise_least(&d, &x, &least);
+            }
+        }
+        *ret_own = *ret_own || compat_of(&d, libcuda_of(p), &c);
+    }
+    *ret_from = least.from;
+    *ret_unknown = least.unknown;
+    return least.row;
+}

@@ -77,6 +77,20 @@ size_t diag_lacks(struct model *m, const struct model_process *p, struct diag_la
  * ",video,graphics"; NULL: none. *ret_who: who asks first. */
 const char *diag_driver_capabilities(struct model *m, const char **ret_who);
 
+/* The oldest driver of NVIDIA's that serves every CUDA runtime which the processes load, as a row
+ * of the knowledge base; NULL: none is loaded, or it is not known (*ret_unknown). *ret_from: a
+ * clause that says what asks for it. *ret_own: a process loads a libcuda of forward compatibility
+ * that is none of the host's, or may: then the host's driver alone does not decide. */
+const struct kb_driver *diag_driver_least(struct model *m, const char **ret_from, bool *ret_unknown,
+                                          bool *ret_own);
+
+/* The package whose use of the GPU ends without code in this library: of CUDA, of HIP; or NULL. */
+const char *diag_cuda_library_package(const char *path);
+const char *diag_hip_library_package(const char *path);
+
+/* Whether a program here would use a GPU of this vendor; *ret_who: what asks first. */
+bool diag_asks_for_gpu(struct model *m, enum host_vendor vendor, const char **ret_who);
+
 /* Whether the finding shows in this process. */
 bool diag_shows_in(struct model *m, const struct diag_finding *f, const struct model_process *p);
 

@@ -19,6 +19,16 @@ static const struct {
     {"libbitsandbytes_rocm*.so", "bitsandbytes"},
 };
 
+const char *diag_hip_library_package(const char *path)
+{
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        if (str_glob(libraries[i].name, path_base(path))) {
+            return libraries[i].package;
+        }
+    }
+    return NULL;
+}
+
 /* What the runtime takes the GPU for, and why. */
 struct taken {
     const char *gfx;   // NULL: cannot be told

@@ -46,6 +46,16 @@ static const struct library *library_of(const struct ldso_object *o, const struc
     return NULL;
 }
 
+const char *diag_cuda_library_package(const char *path)
+{
+    for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++) {
+        if (str_glob(frameworks[i].name, path_base(path))) {
+            return frameworks[i].package;
+        }
+    }
+    return NULL;
+}
+
 /* ------------------------------------------------------------------ against the GPUs */
 
 struct verdict {

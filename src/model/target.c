@@ -252,13 +252,24 @@ static int target_look(struct model_target *t, const struct model_target_options
     return 0;
 }
 
+/* The root of the machine that it will run on. */
+static int open_host(const struct model_target_options *o, struct root *ret, struct gm_err *err)
+{
+    if (o->host_replay) {
+        *ret = ROOT_EMPTY;
+        root_replay(ret, o->host_replay, o->host_path);
+        return 0;
+    }
+    return root_open(ret, o->host_path, err);
+}
+
 /* Variables of a captured tree are those of who captured it, where the caller names no other. */
 static void look_at_host(struct model_target *t, const struct model_target_options *o)
 {
     struct model *m = &t->model;
     struct root other = ROOT_EMPTY;
     struct gm_err err;
-    int rc = o->host_path ? root_open(&other, o->host_path, &err) : 0;
+    int rc = o->host_path ? open_host(o, &other, &err) : 0;
     struct root *r = o->host_path ? &other : &t->root;
     rc = rc < 0 ? rc : host_collect(r, m->arena, &t->host, &err);
     if (rc < 0) {
@@ -268,7 +279,8 @@ static void look_at_host(struct model_target *t, const struct model_target_optio
     }
     bool whole = !o->root_path || t->root.is_host || o->host_path;
     m->host_elsewhere =
-        o->host_path && strcmp(o->host_path, o->root_path ? o->root_path : "/") != 0;
+        o->host_path &&
+        (o->host_replay || strcmp(o->host_path, o->root_path ? o->root_path : "/") != 0);
     host_set_environment(&t->host, m->arena, m->config.env, m->config.n_env, whole);
     host_judge(&t->host, m->arena);
     if (o->on_host) {
@@ -321,7 +333,7 @@ static const struct ldso_cpu *find_cpu(struct model_target *t, struct arena *a,
     }
     if (o->pid) {
         ldso_cpu_host(ldso_cpu_own_machine(), &t->cpu);
-    } else if (root_open(&host, o->host_path, &err) == 0) {
+    } else if (open_host(o, &host, &err) == 0) {
         uint16_t machine = host_machine(&host, a);
         ldso_cpu_of(&host, a, machine ? machine : EM_X86_64, &t->cpu);
         root_close(&host);

@@ -37,6 +37,7 @@ struct model_target_options {
     void *on_look_arg;
     struct snap *record;           // takes down what the root answers, or NULL
     struct snap *replay;           // answers instead of the root at root_path, or NULL
+    struct snap *host_replay;      // answers instead of the root at host_path, or NULL
     const struct model_live *live; // with pid: the process as it was read before, or NULL
 };
 

@@ -300,6 +300,16 @@ static const char *nfd_list(struct arena *a, const json_t *doc, const char *key,
                : text;
 }
 
+/* A node of NVIDIA's whose driver or GPUs the numbers above do not tell, or with several kinds of
+ * GPUs: an expression over the numbers cannot decide about it (src/needs). */
+static bool is_open(const json_t *doc, const char *driver)
+{
+    const json_t *list = fact_of(doc, "compute_capabilities");
+    bool has_nvidia = json_is_true(fact_of(doc, "nvidia")), mixed = json_array_size(list) != 1;
+    return has_nvidia && (mixed || !driver || !driver_number(driver) ||
+                          !capability_number(json_string_value(json_array_get(list, 0))));
+}
+
 const char *node_nfd(struct arena *a, const json_t *doc, const char *expires)
 {
     const json_t *usable = fact_of(doc, "gpus_usable");
@@ -314,7 +324,8 @@ const char *node_nfd(struct arena *a, const json_t *doc, const char *expires)
         a, "# +expiry-time=%s\n%s%s%s", expires, nfd_text(a, "verdict", node_verdict(doc)),
         nfd_text(a, "cause", node_reason(doc)),
         nfd_text(a, "cohort", text_of(json_object_get(doc, "cohort"), "host")));
-    text = arena_printf(a, "%s%s%s", text, nfd_text(a, "driver", driver),
+    text = arena_printf(a, "%s%s%s%s", text, nfd_text(a, "driver", driver),
+                        is_open(doc, driver) ? NFD_PREFIX "nvidia-open=true\n" : "",
                         nfd_number(a, "driver-number", driver ? driver_number(driver) : 0));
     text =
         arena_printf(a, "%s%s%s", text, nfd_list(a, doc, "compute_capabilities", "compute", true),

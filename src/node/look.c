@@ -136,6 +136,16 @@ static json_t *names_of_gpus(struct arena *a, const struct host *h)
     return sorted_texts(a, &names);
 }
 
+static bool has_vendor(const struct host *h, enum host_vendor vendor)
+{
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        if (h->gpus.items[i].vendor == vendor && host_gpu_counts(&h->gpus.items[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static json_t *c_library(struct arena *a, const struct host *h, struct ldso_store *store)
 {
     struct ldso_loader l;
@@ -167,6 +177,7 @@ json_t *node_facts(struct arena *a, const struct host *h, struct ldso_store *sto
     json_put(facts, "gpus", json_integer((json_int_t)n.present));
     json_put(facts, "gpus_usable", n.unknown ? json_null() : json_integer((json_int_t)n.usable));
     json_put(facts, "gpu_names", names_of_gpus(a, h));
+    json_put(facts, "nvidia", json_boolean(has_vendor(h, HOST_NVIDIA)));
     json_put(facts, "driver", fact_text(a, &h->nvidia.module));
     json_put(facts, "driver_flavour", fact_text(a, &h->nvidia.flavour));
     json_put(facts, "compute_capabilities", texts_of_gpus(a, h, HOST_NVIDIA, capability_of));

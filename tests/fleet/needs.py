@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+"""What a target needs of a node, and whether `check` says the same: tests/fleet/needs.py GPUMEND [--few] [--print] [--evaluate PROGRAM]
+
+A matrix: environments (builds of torch for CUDA and ROCm with different code, C library, processor, pages) x the
+machines of tests/trees. For each pair `needs --on NODE` answers what `check --root ENVIRONMENT --host NODE` finds,
+and the expression that `needs --as nfd` prints, over the labels that `export nfd` writes for the node, excludes no
+node on which the environment runs, and admits none on which the driver or the GPU code is what is missing. With --evaluate that expression and the one for CEL are evaluated by Kubernetes' own code
+(evaluate/, built as PROGRAM), and a snapshot of the node answers as its files do. --few: a part of the matrix.
+"""
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "trees"), str(HERE.parent / "causes")]
+from build import write  # noqa: E402
+from gpucode import CU121, CU130, cuda_library, hip_library  # noqa: E402
+from machines import MACHINES  # noqa: E402
+from tree import SYSTEM, TAG, Tree  # noqa: E402
+
+PREFIX = "feature.node.kubernetes.io/gpumend-"
+# Causes that the expression decides, and that no other need of the node hides.
+DECIDED = ("driver-too-old", "gpu-code-missing", "gfx-not-covered")
+
+
+def cuda(version, release, *containers):
+    def make(tree):
+        tree.put(tree.site + "/torch/lib/libtorch_cuda.so", cuda_library("libtorch_cuda.so", *containers))
+        tree.torch_for("cuda", release, version, needed=["libtorch_cuda.so"], rpath="$ORIGIN/lib")
+        tree.dist("torch", version, ["torch/lib/libtorch_cuda.so", f"torch/_C.{TAG}.so"])
+    return make
+
+
+def rocm(*gfx):
+    def make(tree):
+        tree.put(tree.site + "/torch/lib/libtorch_hip.so", hip_library("libtorch_hip.so", *gfx))
+        tree.torch_for("hip", "6.4.43482", "2.9.0", needed=["libtorch_hip.so"], rpath="$ORIGIN/lib")
+        tree.dist("torch", "2.9.0", ["torch/lib/libtorch_hip.so", f"torch/_C.{TAG}.so"])
+    return make
+
+
+ENVIRONMENTS = {
+    "cu118": cuda("2.1.0", "11.8", CU121), "cu121": cuda("2.5.1", "12.1", CU121), "cu124": cuda("2.5.1", "12.4", CU121),
+    "cu126": cuda("2.7.0", "12.6", CU121), "cu128": cuda("2.7.0", "12.8", CU130), "cu130": cuda("2.9.0", "13.0", CU130),
+    "cu128-ptx": cuda("2.7.0", "12.8", (*CU121, "compute_90:8.7")), "cu124-both": cuda("2.5.1", "12.4", CU121, CU130), "rocm-all": rocm("gfx900", "gfx90a", "gfx942", "gfx1030", "gfx1100"),
+    "rocm-mi300": rocm("gfx942"), "rocm-rdna": rocm("gfx1030", "gfx1100", "gfx1101"),
+    "rocm-generic": rocm("gfx11-generic"), "rocm-xnack": rocm("gfx90a:xnack-", "gfx942:xnack-"),
+}
+
+
+class Counts:
+    passed = failed = 0
+
+    def judge(self, name, good, what=""):
+        self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
+        if not good:
+            print(f"FAIL {name}: {what}")
+
+
+def run(exe, *words):
+    done = subprocess.run([str(exe), *map(str, words)], capture_output=True, text=True, timeout=300, check=False,
+                          stdin=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin"})
+    return done.returncode, done.stdout, done.stderr
+
+
+def holds(expression, labels):
+    """One requirement of Kubernetes' node affinity (component-helpers, nodeaffinity)."""
+    value, operator = labels.get(expression["key"]), expression["operator"]
+    values = [str(v) for v in expression.get("values", [])]
+    if operator == "Exists":
+        return value is not None
+    if operator == "In":
+        return value in values
+    if value is None or not re.fullmatch(r"-?\d+", value):
+        return False
+    return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
+
+
+def admits(terms, labels):
+    return any(all(holds(e, labels) for e in term["matchExpressions"]) for term in terms)
+
+
+def labels_of(exe, node):
+    _, text, _ = run(exe, "export", "nfd", "--root", node)
+    return dict(line.split("=", 1) for line in text.splitlines() if not line.startswith("#"))
+
+
+def check_of(exe, env, node):
+    _, out, err = run(exe, "check", "/opt/venv", "--root", env, "--host", node, "--json")
+    doc = json.loads(out) if out else {"verdict": "unknown", "findings": [], "why": err}
+    return doc["verdict"], next((f["cause"] for f in doc["findings"] if f["severity"] == "error"), None)
+
+
+def pair(counts, name, answer, wanted, admitted, is_open):
+    verdict, cause = wanted
+    words = {"ok": "runs", "broken": "does-not-run", "unknown": "unknown"}
+    no_gpu = answer["cause"] == "no-gpu" and verdict == "ok"
+    no_facts = answer["answer"] == "unknown" and "neither /sys nor /proc" in answer["says"]
+    counts.judge(f"{name}: the answer", no_gpu or no_facts or (answer["answer"] == words[verdict] and answer["cause"] in
+                                                   (cause, None)), f"{answer}, check: {wanted}")
+    if answer["answer"] == "runs":
+        counts.judge(f"{name}: the expression excludes it", admitted, "and it runs")
+    if (no_gpu or cause in DECIDED) and not is_open:
+        counts.judge(f"{name}: the expression admits it", not admitted, answer)
+
+
+def attributes(node):
+    """What NVIDIA's driver would publish of a node with one GPU; None of others."""
+    facts = node["facts"] or {}
+    numbers, driver = facts.get("compute_capabilities"), facts.get("driver")
+    if not driver or not numbers or len(numbers) != 1:
+        return {}
+    return {"driver": ".".join(str(int(x)) for x in (driver + ".0.0").split(".")[:3]), "compute": numbers[0] + ".0"}
+
+
+def evaluate(counts, program, exe, asked, nodes):
+    """Each pair by Kubernetes' own code, and CEL against the same needs."""
+    source = HERE / "evaluate"
+    subprocess.run(["go", "build", "-o", program, "."], cwd=source, check=True)
+    facts = {n: attributes(json.loads(run(exe, "export", "ndjson", "--root", p)[1])) for n, p in nodes.items()}
+    lines = [json.dumps({"terms": terms, "labels": labels, "cel": cel, **facts[node]})
+             for _, node, terms, labels, cel in asked]
+    answers = subprocess.run([program], input="\n".join(lines) + "\n", capture_output=True, text=True,
+                             check=True).stdout.splitlines()
+    selected = 0
+    for (name, node, terms, labels, _), line in zip(asked, answers, strict=True):
+        affinity, cel = line.split("|")
+        mine = admits(terms, labels)
+        counts.judge(f"{name} on {node}: affinity", affinity == str(mine).lower(), f"{line}, not {mine}")
+        if cel != "-":
+            selected += 1
+            counts.judge(f"{name} on {node}: CEL", cel == str(mine).lower(), f"{line}, not {mine}")
+    counts.judge("CEL was asked", selected > 100, selected)
+
+
+def snapshots(counts, exe, folder, env, nodes, answers):
+    """A node's snapshot answers as its files do."""
+    for answer, (node, path) in zip(answers, nodes.items()):
+        file = folder / f"{node}.json"
+        file.write_text(run(exe, "snapshot", "--root", path)[1])
+        _, out, err = run(exe, "needs", "/opt/venv", "--root", env, "--on", file, "--json")
+        got = json.loads(out)["nodes"][0] if out else {"answer": err, "cause": None}
+        same = (got["answer"], got["cause"]) == (answer["answer"], answer["cause"])
+        counts.judge(f"a snapshot of {node}", same or got["answer"] == "unknown", f"{got}, not {answer}")
+
+
+def option(name):
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else None
+
+
+def main():
+    exe, counts, asked, answers = Path(sys.argv[1]).resolve(), Counts(), [], {}
+    few = "--few" in sys.argv
+    program = option("--evaluate") and Path(option("--evaluate")).resolve()
+    with tempfile.TemporaryDirectory(prefix="gpumend-needs.") as folder:
+        nodes = {}
+        for name, (_, machine) in sorted(MACHINES.items())[::6 if few else 1]:
+            nodes[name] = Path(folder) / "nodes" / name
+            write(machine, nodes[name])
+        labels = {name: labels_of(exe, node) for name, node in nodes.items()}
+        if len(nodes) < (10 if few else 40) or len(ENVIRONMENTS) < 12:
+            counts.judge("the matrix", False, "is too small")
+        for name, make in list(ENVIRONMENTS.items())[::2 if few else 1]:
+            env = Path(folder) / "envs" / name
+            tree = Tree(env).python()
+            for library in ("libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"):
+                tree.lib(SYSTEM + "/" + library)
+            make(tree)
+            words = ["needs", "/opt/venv", "--root", env]
+            status, out, err = run(exe, *words, "--json", *[w for n in nodes.values() for w in ("--on", n)])
+            if not out:
+                counts.judge(name, False, f"status {status}: {err}")
+                continue
+            doc = json.loads(out)
+            text = run(exe, *words, "--as", "nfd")[1]
+            counts.judge(f"{name}: one expression", text == doc["expressions"]["nfd"], text)
+            if "--print" in sys.argv:
+                print(name, json.dumps(doc["needs"]), text, doc["expressions"]["cel"], doc["expressions"]["require-cuda"])
+            terms = yaml.safe_load(text)
+            for answer, (node, path) in zip(doc["nodes"], nodes.items()):
+                pair(counts, f"{name} on {node}", answer, check_of(exe, env, path), admits(terms, labels[node]),
+                     PREFIX + "nvidia-open" in labels[node])
+                asked.append((name, node, terms, labels[node], doc["expressions"]["cel"]))
+            answers[env] = doc["nodes"]
+        if program:
+            evaluate(counts, program, exe, asked, nodes)
+            env = Path(folder) / "envs/cu124"
+            snapshots(counts, exe, Path(folder), env, nodes, answers[env])
+    print(f"{counts.passed} passed, {counts.failed} failed")
+    return 1 if counts.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
