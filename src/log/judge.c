@@ -394,6 +394,90 @@ static struct log_candidate rule_candidate(struct log_matched *m, const struct l
     return c;
 }
 
+/* ------------------------------------------------------------------ several failures in one text
+ */
+
+static uint64_t place_first(const struct log_candidate *c)
+{
+    uint64_t first = UINT64_MAX;
+    for (size_t i = 0; i < c->n_evidence; i++) {
+        first = c->evidence[i]->place < first ? c->evidence[i]->place : first;
+    }
+    return first;
+}
+
+static uint64_t place_last(const struct log_candidate *c)
+{
+    uint64_t last = 0;
+    for (size_t i = 0; i < c->n_evidence; i++) {
+        last = c->evidence[i]->place > last ? c->evidence[i]->place : last;
+    }
+    return last;
+}
+
+/* Whether a process dies in the lines [from, to). */
+static bool dies_between(const struct log_matched *all, uint64_t from, uint64_t to)
+{
+    for (size_t i = 0; i < all->n_facts; i++) {
+        const struct log_fact *f = all->facts[i];
+        if (strcmp(f->kind, "crash") == 0 && f->place >= from && f->place < to) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a line of the reading is a message of a program that fails, not what a person notes or a
+ * tool shows, which say more about an earlier message. */
+static bool has_message(const struct log_candidate *c)
+{
+    static const char *const signs[] = {"error",      "fail",         "fatal",  "exception",
+                                        "denied",     "abort",        "killed", "cannot ",
+                                        "not found ", "out of memory"};
+    for (size_t i = 0; i < c->n_evidence; i++) {
+        const char *text = c->evidence[i]->text;
+        for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
+            if (!str_starts(str_of(text), "note:") && strcasestr(text, signs[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Whether an entry tells of a failure of its own that came before the one that goes first: all its
+ * lines are earlier, and it is as sure a message as a verdict needs, or the process died of it. */
+static bool comes_before(const struct log_matched *all, const struct log_held *earlier,
+                         const struct log_held *first)
+{
+    const struct log_candidate *a = &earlier->candidate, *b = &first->candidate;
+    if (!a->cause || !b->cause || strcmp(a->cause, b->cause) == 0 || !a->n_evidence ||
+        place_last(a) >= place_first(b) || !has_message(b) || earlier->rule->shows < SHOWS_HINT ||
+        first->overridden[earlier->rule - all->rules->rules]) {
+        return false;
+    }
+    return (a->confidence >= LOG_LIKELY && earlier->rule->shows >= SHOWS_MESSAGE) ||
+           dies_between(all, place_first(a), place_first(b));
+}
+
+/* Of several failures of their own the first in time is the verdict. */
+static void first_in_time(const struct log_matched *all, struct log_held *held, size_t n)
+{
+    size_t first = 0;
+    for (size_t i = 1; i < n; i++) {
+        if (comes_before(all, &held[i], &held[first])) {
+            first = i;
+        }
+    }
+    struct log_held verdict = n ? held[first] : (struct log_held){0};
+    for (; first; first--) {
+        held[first] = held[first - 1];
+    }
+    if (n) {
+        held[0] = verdict;
+    }
+}
+
 void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact *const *facts,
                      size_t n_facts, struct log_result *ret)
 {
@@ -417,6 +501,7 @@ void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact
         }
     }
     log_order(r, a, held, ret->n);
+    first_in_time(&all, held, ret->n);
     for (size_t i = 0; i < ret->n; i++) {
         list[i] = held[i].candidate;
     }

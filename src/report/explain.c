@@ -58,7 +58,17 @@ const struct log_candidate *report_log_best(const struct report_log *l)
     return best;
 }
 
-/* Readings of other classes, the best of each; how many. */
+/* Where a reading begins in the text; behind everything if it rests on no line. */
+static uint64_t first_line(const struct log_candidate *c)
+{
+    uint64_t first = UINT64_MAX;
+    for (size_t i = 0; i < c->n_evidence; i++) {
+        first = c->evidence[i]->line < first ? c->evidence[i]->line : first;
+    }
+    return first;
+}
+
+/* Readings of other classes, the best of each, by line; how many. */
 static size_t also(const struct report_log *l, const struct log_candidate *best,
                    const struct log_candidate *ret[ALSO_MAX])
 {
@@ -69,11 +79,28 @@ static size_t also(const struct report_log *l, const struct log_candidate *best,
         for (size_t k = 0; k < n; k++) {
             told = told || texts_are_same(report_log_class(c), report_log_class(ret[k]));
         }
+        size_t at = told ? n : n++;
+        for (; !told && at && first_line(ret[at - 1]) > first_line(c); at--) {
+            ret[at] = ret[at - 1];
+        }
         if (!told) {
-            ret[n++] = c;
+            ret[at] = c;
         }
     }
     return n;
+}
+
+/* Whether two readings rest on different lines: failures that a reader has to mend one by one. */
+static bool is_apart(const struct log_candidate *a, const struct log_candidate *b)
+{
+    for (size_t i = 0; i < a->n_evidence; i++) {
+        for (size_t k = 0; k < b->n_evidence; k++) {
+            if (a->evidence[i]->line == b->evidence[k]->line) {
+                return false;
+            }
+        }
+    }
+    return a->n_evidence && b->n_evidence;
 }
 
 bool report_log_quoted_before(const struct log_candidate *c, size_t index)
@@ -208,6 +235,8 @@ static json_t *also_json(const struct report_log *l, const struct log_candidate 
         json_put(item, "culprit", explain_text(l, others[i]->culprit));
         json_put(item, "confidence", explain_text(l, log_confidence_name(others[i]->confidence)));
         json_put(item, "summary", explain_text(l, others[i]->says));
+        json_put(item, "evidence", evidence_json(l, others[i]));
+        json_put(item, "repairs", repairs_json(l, others[i]));
         json_add(list, item);
     }
     return list;
@@ -374,10 +403,20 @@ static void also_text(const struct out *o, const struct report_log *l,
     const struct log_candidate *others[ALSO_MAX];
     size_t n = also(l, best, others);
     for (size_t i = 0; i < n; i++) {
-        explain_item(
-            o, l, i ? "" : "also",
-            arena_printf(l->arena, "%s, %s: %s", log_confidence_name(others[i]->confidence),
-                         others[i]->cause ? others[i]->cause : "not GPU", others[i]->says));
+        const struct log_candidate *c = others[i];
+        const char *where = is_apart(best, c) ? arena_printf(l->arena, " (line %llu)",
+                                                             (unsigned long long)first_line(c))
+                                              : "";
+        explain_item(o, l, i ? "" : "also",
+                     arena_printf(l->arena, "%s, %s%s: %s", log_confidence_name(c->confidence),
+                                  c->cause ? c->cause : "not GPU", where, c->says));
+        if (*where && c->cause && c->n_repairs) {
+            explain_item(o, l, "", arena_printf(l->arena, "to do: %s", c->repairs[0].text));
+            if (c->repairs[0].command) {
+                out_print(o, OUT_BOLD, "              %s\n",
+                          str_printable(l->arena, c->repairs[0].command));
+            }
+        }
     }
 }
 

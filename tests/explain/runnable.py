@@ -8,8 +8,8 @@ No command of kb/failures has a word that the reader has to replace (PROGRAM, FO
 left out. Then every log of corpus/ and every collected case is explained, and each command that a
 shell reads must be one for `bash -n`, without a field that was left open. filled.jsonl has a log for
 each rule of what fills a command, puts one first, or decides by evidence: the first repair's command
-must contain `has` (null: it has none), its sentence `says`, and `entry` is what was chosen (null:
-there is no verdict).
+must contain `has` (null: it has none), its sentence `says`, `entry` is what was chosen (null: there
+is no verdict), and `also` are the causes of the other failures that must be told, by line.
 """
 import json
 import re
@@ -86,6 +86,11 @@ def is_filled(row, answer):
     first = answer["repairs"][0] if answer["repairs"] else {"command": "", "text": ""}
     command, wanted = first["command"], row.get("has", "")
     if "entry" in row and answer["entry"] != row["entry"] or row.get("says", "") not in first["text"]:
+        return False
+    others = [(min(e["line"] for e in item["evidence"]), item["cause"]) for item in answer["also"]
+              if item["evidence"]]
+    if [line for line, _ in others] != sorted(line for line, _ in others) or \
+            not set(row.get("also", ())) <= {cause for _, cause in others}:
         return False
     return command is wanted if wanted is None or command is None else wanted in command
 
