@@ -167,7 +167,7 @@ def of_verdicts(exe, top):
 
 
 def of_entries(exe, top):
-    """A package whose library is broken for newer processors: whether it works cannot be told."""
+    """A package whose library is broken for newer processors: whether it works cannot be determined."""
     t = tree.Tree(top / "entries").python().ctranslate2()
     t.system_cublas()
     t.put(tree.SYSTEM + "/glibc-hwcaps/x86-64-v3/libcublas.so.12", "no library")

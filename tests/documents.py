@@ -20,12 +20,15 @@ TOP = Path(__file__).resolve().parent.parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 # In README.md, the pages, the manual page and every --help; a blank stands for any white space.
 PHRASES = (
-    "a right to it", "a sub-library that it opens is not", "are no usable", "brings TARGET",
-    "does not get from the GPU", "does not reach Windows", "else the text", "ends at the wrong file",
-    "fastest first else", "goes there and back", "hang on NVSwitch", "hangs on NVSwitch", "is no application",
-    "is no name of", "is no usable", "of the ways that can be carried out", "only a log is there",
-    "stands in no file", "tells which library", "the text does not tell", "troubles show",
-    "what acts is asked to", "while the program lives", "why is not known")
+    "a right to it", "a sub-library that it opens is not", "after these it cannot", "are no usable",
+    "brings TARGET", "cannot be told", "does not get from the GPU", "does not reach Windows",
+    "else the text", "ends at the wrong file", "fastest first else",
+    "for an application at its start", "goes there and back", "hang on NVSwitch",
+    "hangs on NVSwitch", "is no application", "is no name of", "is no usable",
+    "named like this command", "of the ways that can be carried out", "only a log is there",
+    "print it all the same", "stands in no file", "taken for the least", "tells which library",
+    "the text does not tell", "troubles show", "what acts is asked to", "while the program lives",
+    "why is not known")
 README_LINES = 130
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 

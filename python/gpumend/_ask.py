@@ -107,7 +107,7 @@ class Choice:
     """The device that will work here and that the model fits on."""
 
     verdict: Literal["ok", "broken", "unknown"]
-    """"unknown": it cannot be told whether the model fits; "broken": nothing will work."""
+    """"unknown": it cannot be determined whether the model fits; "broken": nothing will work."""
     device: Literal["cuda", "rocm", "cpu"] | None
     """None: nothing will work, and `reason` says why."""
     index: int | None

@@ -104,7 +104,7 @@ int apply_place_relative(struct apply_place *p, struct root *root, const char *p
                            : real;
     size_t n = strcmp(p->base_path, "/") == 0 ? 0 : strlen(p->base_path);
     if (!full || strncmp(full, p->base_path, n) != 0 || full[n] != '/' || !full[n + 1]) {
-        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s lies outside of %s%s%s", path, p->base_path,
+        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s is outside of %s%s%s", path, p->base_path,
                           real && strcmp(real, normal) != 0 ? ", where a link leads to: " : "",
                           real && strcmp(real, normal) != 0 ? real : "");
     }
@@ -172,7 +172,7 @@ static int place_walk(const struct apply_place *p, const char *path, bool to_cha
         if (fd < 0) {
             bool is_link = why == ELOOP || why == ENOTDIR;
             int rc = gm_err_set(err, GM_ERR_LOOK, "%s: %s%s", path, name,
-                                is_link ? " is no folder, or a link" : "");
+                                is_link ? " is a link, or not a folder" : "");
             if (!is_link) {
                 rc = gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(why));
             }

@@ -80,8 +80,7 @@ static const char *still_has(struct arena *a, const struct apply_repaired *now)
     const struct plan_way *way = now->way;
     for (size_t i = 0; i < way->mends.n; i++) {
         if (is_found(&now->report, way->mends.items[i])) {
-            return arena_printf(a, "looked at again, it still has: %s",
-                                way->mends.items[i]->summary);
+            return arena_printf(a, "checked again, it still has: %s", way->mends.items[i]->summary);
         }
     }
     return NULL;
@@ -127,7 +126,7 @@ static const char *replay(const struct apply_order *o, bool by_start, struct app
     asked.n_env = now->env.n;
     asked.only_open = false;
     if (model_target_open(&now->target, o->arena, &asked, &err) < 0) {
-        return arena_printf(o->arena, "the target cannot be looked at any more: %s", err.text);
+        return arena_printf(o->arena, "the target can no longer be checked: %s", err.text);
     }
     diag_run(&now->target.model, &now->report);
     const char *wrong = still_has(o->arena, now);

@@ -343,7 +343,7 @@ int apply_scan_check(struct apply_work *w, const struct apply_journal_change *c,
                         : !b && below_new_folder(w, c, &s, now->path) && !is_bytecode(now->path);
         if (theirs) {
             return gm_err_set(err, GM_ERR_UNSUPPORTED,
-                              "%s was changed by others since; nothing was taken back", now->path);
+                              "%s was changed by others since; nothing was undone", now->path);
         }
     }
     return 0;

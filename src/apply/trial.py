@@ -82,7 +82,7 @@ def lacks_driver(error, driver):
 
 
 def say_error(error, about, names, driver):
-    """What an error means: the repair does not hold, or it cannot be told."""
+    """What an error means: the repair does not hold, or it cannot be determined."""
     library = lacks_driver(error, driver)
     if library:
         say("cannot", "%s: %s of the driver is not here" % (about, library))

@@ -466,8 +466,8 @@ static int change_standing(struct apply_work *w, const struct apply_journal_chan
 
 static int conflict(const char *path, struct gm_err *err)
 {
-    return gm_err_set(err, GM_ERR_UNSUPPORTED,
-                      "%s was changed by others since; nothing was taken back", path);
+    return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s was changed by others since; nothing was undone",
+                      path);
 }
 
 struct expected {

@@ -159,7 +159,7 @@ int root_readlink(struct root *r, struct arena *a, const char *path, char **ret)
 int root_realpath(struct root *r, struct arena *a, const char *path, char **ret) GM_CHECK;
 
 /* Whether the file carries file capabilities (extended attribute security.capability):
- * 1 yes, 0 no, negative errno if it cannot be told. */
+ * 1 yes, 0 no, negative errno if it cannot be determined. */
 int root_has_capabilities(struct root *r, const char *path) GM_CHECK;
 
 /* The first `size` bytes of an extended attribute of the file itself, or of a link itself: how many

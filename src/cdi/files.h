@@ -23,13 +23,13 @@ enum cdi_fault_kind {
     CDI_CONFLICT,     // another file defines the same device
     CDI_NOT_READ,     // engines do not read a file of this name
     CDI_NOT_STARTED,  // engines load it, and the container does not start
-    CDI_UNSEEN,       // whether something is wrong cannot be told here
+    CDI_UNSEEN,       // whether something is wrong cannot be determined here
 };
 const char *cdi_fault_name(enum cdi_fault_kind kind); // "path-gone"
 
 enum cdi_severity {
     CDI_WARNING,
-    CDI_OPEN,  // it cannot be told whether a container can be started with it
+    CDI_OPEN,  // it cannot be determined whether a container can be started with it
     CDI_ERROR, // a container cannot be started with it, or gets what does not work
 };
 

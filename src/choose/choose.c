@@ -178,8 +178,9 @@ static bool ask_state(struct chooser *c, struct choose_candidate *x)
     }
     return against_by(
         x, p->id,
-        state == HOST_NO ? p->text
-                         : arena_printf(c->a, "whether it can be used cannot be told: %s", p->text),
+        state == HOST_NO
+            ? p->text
+            : arena_printf(c->a, "whether it can be used cannot be determined: %s", p->text),
         p->step, p->command);
 }
 
@@ -547,7 +548,7 @@ static void gpu_memory(struct chooser *c, struct choose_candidate *x)
         x->available_bytes = r->free_bytes;
         x->available_why = "free when it was probed";
     } else if (g->mig.n) {
-        x->available_why = "it is divided (MIG), and how much an instance has stands in no file";
+        x->available_why = "it is divided (MIG), and no file says how much memory an instance has";
     } else if (g->memory.state == HOST_YES) {
         uint64_t parts =
             g->partitions.state == HOST_YES && g->partitions.number > 1 ? g->partitions.number : 1;
@@ -895,7 +896,7 @@ static const char *memory_text(struct chooser *c, const struct choose_candidate 
                         : "no model was named, so nothing is said of memory";
     }
     if (x->fits == HOST_UNKNOWN) {
-        return arena_printf(c->a, "%s; whether that fits cannot be told: %s", need_text(c, x),
+        return arena_printf(c->a, "%s; whether that fits cannot be determined: %s", need_text(c, x),
                             x->available_why);
     }
     return arena_printf(c->a, "%s, and it has %s", need_text(c, x),
@@ -907,7 +908,8 @@ static const char *gpu_sentence(struct chooser *c, const struct choose_candidate
     const char *which =
         is_sure(c, x->device)
             ? x->name
-            : arena_printf(c->a, "One of several GPUs, taken for the least of them (%s),", x->name);
+            : arena_printf(c->a, "One of several GPUs, treated as the smallest of them (%s),",
+                           x->name);
     return arena_printf(c->a, "%s is used as %s %ld: %s.", which, choose_device_name(x->device),
                         x->index, memory_text(c, x));
 }
@@ -934,12 +936,12 @@ static const char *no_gpu_why(struct chooser *c, const struct choose_candidate *
     }
     if (c->h->pci.state == HOST_UNKNOWN) {
         r->cause = "gpus-unknown";
-        return arena_printf(c->a, "which GPUs there are cannot be told (%s: %s)", c->h->pci.where,
-                            c->h->pci.why);
+        return arena_printf(c->a, "which GPUs there are cannot be determined (%s: %s)",
+                            c->h->pci.where, c->h->pci.why);
     }
     if (is_explicit(c) ? !is_sure(c, c->o->device.kind) : !c->cuda.sure || !c->rocm.sure) {
         r->cause = "device-unknown";
-        return "which GPU the device 0 is cannot be told, and not all of them would do";
+        return "which GPU the device 0 is cannot be determined, and not all of them would do";
     }
     r->cause = "no-gpu";
     return !is_explicit(c)                           ? "there is no supported GPU"
@@ -1078,7 +1080,7 @@ static void chooser_say_notes(struct chooser *c)
     if (r->chosen && r->chosen->device == CHOOSE_DEVICE_CUDA && !c->cuda.sure) {
         VEC_PUSH(c->a, &r->notes,
                  arena_printf(c->a,
-                              "which card %s names stands in no file; the UUID of a card says it, "
+                              "which card %s names is not in any file; the UUID of a card says it, "
                               "or CUDA_DEVICE_ORDER=PCI_BUS_ID with indices in that order",
                               c->cuda.filter));
     }
@@ -1095,7 +1097,7 @@ static void chooser_say_notes(struct chooser *c)
     if (r->chosen && r->chosen->device == CHOOSE_DEVICE_CUDA && c->o->compute_given &&
         r->chosen->gpu->compute_capability.state != HOST_YES && !c->o->was_run) {
         VEC_PUSH(c->a, &r->notes,
-                 arena_printf(c->a, "whether %s runs on it cannot be told: %s",
+                 arena_printf(c->a, "whether %s runs on it cannot be determined: %s",
                               choose_compute_name(c->o->compute),
                               r->chosen->gpu->compute_capability.why));
     }

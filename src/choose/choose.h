@@ -98,7 +98,7 @@ struct choose_result {
     VEC(struct choose_candidate) candidates;
     VEC(struct choose_export) exports;
     VEC(const char *) notes;
-    enum diag_verdict verdict; // unknown: chosen, and whether it fits cannot be told
+    enum diag_verdict verdict; // unknown: chosen, and whether it fits cannot be determined
 };
 
 /* GM_ERR_USAGE: there is no such model. GM_ERR_LOOK: the host cannot be seen. Others: a replacement

@@ -221,7 +221,7 @@ static void probe_now(const struct act *act, struct probe_report *report, struct
     }
 }
 
-/* A GPU that does not work is an error, whatever was mended; what cannot be told is none. */
+/* A GPU that does not work is an error, whatever was mended; what cannot be determined is none. */
 static int outcome_status(const struct outcome *of)
 {
     const struct probe_report *p = of->probe;

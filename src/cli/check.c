@@ -87,7 +87,8 @@ static void note_misses(struct check *c, struct diag_report *report,
     snap_note_pages(files);
     for (size_t i = 0; i < files->misses.n; i++) {
         VEC_PUSH(a, &report->notes,
-                 arena_printf(a, "not in the snapshot, so what depends on it cannot be told: %s",
+                 arena_printf(a,
+                              "not in the snapshot, so what depends on it cannot be determined: %s",
                               files->misses.items[i]));
     }
     if (files->misses.n && report->verdict == DIAG_OK) {

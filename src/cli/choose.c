@@ -204,12 +204,11 @@ const struct cli_command cli_choose = {
     .name = "choose",
     .arguments = "[TARGET] [options]",
     .summary = "picks the device, compute type and number of threads that work here and fit",
-    .text = "For an application at its start. TARGET is a Python environment, as with check. If "
-            "what\n"
-            "is installed there cannot use the GPU, choose picks the CPU and says why in one\n"
-            "sentence. It runs nothing: what only the driver knows stays unknown, and the memory "
-            "that\n"
-            "other programs use is not seen.\n"
+    .text = "Picks the device, the compute type and the number of threads that an application\n"
+            "should use. TARGET is a Python environment, as with check. If the packages there\n"
+            "cannot use the GPU, choose picks the CPU and says why in one sentence. It runs\n"
+            "nothing: what only the driver knows stays unknown, and so does the memory that\n"
+            "other programs use.\n"
             "\n"
             "With --probe, the GPUs run first, as with gpumend probe: choose ignores one that did "
             "not\n"

@@ -145,7 +145,7 @@ static void question_add_number(struct question *q, uint64_t value)
     question_add(q, text);
 }
 
-/* This very executable: its version and its knowledge base. False if it cannot be told. */
+/* This very executable: its version and its knowledge base. False if it cannot be determined. */
 static bool add_self(struct question *q)
 {
     struct stat st;
@@ -215,7 +215,7 @@ static void add_program(struct question *q, const struct launch_program *p)
     question_add_number(q, p->no_user_site);
 }
 
-/* All that the answer depends on but for files; NULL if that cannot be told. */
+/* All that the answer depends on but for files; NULL if that cannot be determined. */
 static const char *question_of(struct runner *c)
 {
     struct question q = {.a = &c->arena};
@@ -307,7 +307,7 @@ static int choose_device(struct runner *c)
     return state == HOST_NO
                ? cli_fail(CLI_FINDINGS, "run: not started: %s", str_printable(&c->arena, why))
                : cli_fail(CLI_CANNOT,
-                          "run: not started: it cannot be told whether a GPU is "
+                          "run: not started: it cannot be determined whether a GPU is "
                           "usable: %s",
                           str_printable(&c->arena, why));
 }

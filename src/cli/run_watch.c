@@ -183,14 +183,16 @@ static void let_asan_start(const struct run_watch_start *s)
     }
 }
 
-/* Without the library a crash cannot be told from a teardown: said, and no reason not to start. */
+/* Without the library a crash cannot be determined from a teardown: said, and no reason not to
+ * start. */
 static void add_end(struct run_watch *w, const struct run_watch_start *s)
 {
     struct gm_err err;
     const char *path = NULL, *library = NULL;
     if (place_guard(s, &library, &err) < 0 || restart_page(s->a, &w->page, &path, &err) < 0) {
         VEC_PUSH(s->a, &s->launch->remarks,
-                 arena_printf(s->a, "a crash at the end cannot be told from others: %s", err.text));
+                 arena_printf(s->a, "a crash at the end cannot be determined from others: %s",
+                              err.text));
         return;
     }
     put_in_front(s, "LD_PRELOAD", library);

@@ -227,14 +227,11 @@ const struct cli_command cli_snapshot = {
     .name = "snapshot",
     .arguments = "[TARGET] [options]",
     .summary = "writes all that check reads into one document, to be checked elsewhere",
-    .text = "Prints a JSON document from which gpumend check finds the same on another machine; "
-            "its\n"
-            "option named like this command reads it. TARGET is what check takes. The document\n"
-            "contains the answers that a check was given, the pages of files that it read, and "
-            "the\n"
-            "environment variables that matter. With --tree, snapshot writes files for `gpumend "
-            "check\n"
-            "--root DIR` instead, and prints that command.",
+    .text = "Prints a JSON document from which gpumend check finds the same on another machine\n"
+            "(check reads it with its option snapshot). TARGET is what check takes. The document\n"
+            "contains what check asked of the system and the answers, the pages of files that\n"
+            "it read, and the environment variables that matter. With --tree, snapshot writes\n"
+            "files for `gpumend check --root DIR` instead, and prints that command.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = snapshot_run,

@@ -66,7 +66,7 @@ static void work_note_unknown(struct container_work *w)
         if (!p->devices.items[i].gpu) {
             container_note(
                 w, arena_printf(w->a,
-                                "Whether %s is here cannot be told: %s (nvidia-smi -L lists "
+                                "Whether %s is here cannot be determined: %s (nvidia-smi -L lists "
                                 "it).",
                                 p->devices.items[i].id,
                                 starts_with(p->devices.items[i].id, "MIG-")

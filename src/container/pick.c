@@ -148,8 +148,8 @@ static int pick_take_word(struct parsing *p, struct str word)
     if (is_kubernetes(p->format) && !claimed && (mig || str_find_char(word, ':') < word.n)) {
         return gm_err_set(
             p->err, GM_ERR_USAGE,
-            "%s selects MIG instances by their profile%s, which no file of the driver "
-            "names: --gpus mig-PROFILE, as nvidia-smi -L shows it",
+            "%s selects MIG instances by their profile%s, which the driver's files do "
+            "not name: --gpus mig-PROFILE, as nvidia-smi -L shows it",
             container_format_name(p->format),
             container_format_way(p->format) == CONTAINER_BY_CLAIM ? " or UUID" : "");
     }

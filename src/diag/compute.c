@@ -128,7 +128,7 @@ static void rule_isa(struct diag *d, const struct model_process *p)
     }
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
         if (strcmp(isas[i].name, value) == 0) {
-            /* AVX alone is no level: below v3 it cannot be told. */
+            /* AVX alone is no level: below v3 it cannot be determined. */
             bool lacks = cpu->level < isas[i].level && strcmp(value, "AVX") != 0;
             if (lacks) {
                 add_isa(d, value,

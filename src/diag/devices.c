@@ -447,14 +447,14 @@ static void judge_gpu(struct diag *d, const struct host_gpu *g)
     }
 }
 
-/* What cannot be told is a note where somebody asks. */
+/* What cannot be determined is a note where somebody asks. */
 static void gpu_note_unknown(struct diag *d, const struct host_gpu *g)
 {
     const char *who;
     if (g->usable == HOST_UNKNOWN && host_gpu_counts(g) && diag_wants(d, g->vendor, &who)) {
         VEC_PUSH(d->a, &d->report->notes,
-                 arena_printf(d->a, "whether programs can use %s cannot be told: %s", placed(d, g),
-                              g->problems.items[0].text));
+                 arena_printf(d->a, "whether programs can use %s cannot be determined: %s",
+                              placed(d, g), g->problems.items[0].text));
     }
 }
 
@@ -467,7 +467,7 @@ static void note_unseen(struct diag *d)
                                                                        : NULL;
     if (why && d->m->processes.n == 0) {
         VEC_PUSH(d->a, &d->report->notes,
-                 arena_printf(d->a, "which GPUs the machine has cannot be told: %s", why));
+                 arena_printf(d->a, "which GPUs the machine has cannot be determined: %s", why));
     }
 }
 

@@ -50,7 +50,7 @@ static void engine_problem_add(struct diag *d, const struct host_problem *p, enu
     f->stage = DIAG_STAGE_MACHINE;
     f->severity = engine_severity(p, image);
     if (p->state == HOST_UNKNOWN) {
-        diag_evidence(d, f, "whether it matters here cannot be told from files alone");
+        diag_evidence(d, f, "whether it matters here cannot be determined from files alone");
     }
     if (p->step) {
         bool same = p->command && strcmp(p->step, p->command) == 0;

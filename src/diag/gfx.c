@@ -31,7 +31,7 @@ const char *diag_hip_library_package(const char *path)
 
 /* What the runtime takes the GPU for, and why. */
 struct taken {
-    const char *gfx;   // NULL: cannot be told
+    const char *gfx;   // NULL: cannot be determined
     const char *value; // of the override, or NULL
 };
 

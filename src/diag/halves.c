@@ -211,7 +211,7 @@ static void rule_left(struct diag *d, const char *info, const struct kb_import *
                 "Reinstall it, or remove what is left of it.");
 }
 
-/* Whether all of a package is there cannot be told: nothing is called fine. */
+/* Whether all of a package is there cannot be determined: nothing is called fine. */
 static struct diag_finding *add_unsure(struct diag *d, const char *package, const char *says)
 {
     struct diag_finding *f = diag_add(d, DIAG_PACKAGE_INCOMPLETE, package, package, says);

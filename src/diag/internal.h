@@ -217,10 +217,10 @@ void diag_say_precedence(struct diag *d, struct diag_finding *f, const struct ld
 /* The version of NVIDIA's kernel module, or NULL. */
 const char *diag_driver(const struct diag *d);
 /* The driver as the process meets it: its version, or that of a forward-compatibility library which
- * may be used here; NULL where it cannot be told. */
+ * may be used here; NULL where it cannot be determined. */
 const char *diag_driver_of(struct diag *d, const struct model_process *p);
 /* The newest PTX ISA that a driver is sure to know and no newer one, ten times its version; 0 if
- * that cannot be told, or if the driver is NULL. */
+ * that cannot be determined, or if the driver is NULL. */
 unsigned diag_ptx_isa(struct diag *d, const char *driver);
 
 struct diag_target {
@@ -310,7 +310,7 @@ bool diag_cudnn_is_mixed(struct diag *d, const struct model_process *p);
 
 struct diag_cudnn_member {
     const struct ldso_object *object;
-    const char *version; // NULL: cannot be told
+    const char *version; // NULL: cannot be determined
     struct str stem;
     bool sub;
 };

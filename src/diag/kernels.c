@@ -60,7 +60,7 @@ const char *diag_cuda_library_package(const char *path)
 
 struct verdict {
     size_t n_served, n_unknown;
-    bool uncertain;                       // which GPUs the program is shown cannot be told
+    bool uncertain;                       // which GPUs the program is shown cannot be determined
     VEC(const struct host_gpu *) without; // GPUs that nothing in the library serves
     VEC(struct diag_target) targets;      // the same, as targets
     unsigned isa;                         // of PTX that only a newer driver compiles; 0: none

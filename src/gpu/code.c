@@ -205,7 +205,7 @@ static void read_section(struct gpu_builder *b, const struct elf_image *e, const
     }
 }
 
-/* Without section headers what is registered cannot be told from what is not. */
+/* Without section headers what is registered cannot be determined from what is not. */
 static void search_segments(struct gpu_builder *b, const struct elf_image *e)
 {
     b->code->searched = true;

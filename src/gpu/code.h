@@ -106,7 +106,7 @@ enum gpu_serves {
     GPU_SERVES_NATIVE,  // machine code that the device runs
     GPU_SERVES_JIT,     // PTX or SPIR-V that the driver compiles for the device
     GPU_SERVES_NONE,    // code, and none for this device
-    GPU_SERVES_UNKNOWN, // cannot be told: `why` says what is missing
+    GPU_SERVES_UNKNOWN, // cannot be determined: `why` says what is missing
 };
 
 struct gpu_answer {

@@ -20,7 +20,7 @@ int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_er
     if (!sys && !proc) {
         return gm_err_set(
             err, GM_ERR_LOOK,
-            "neither /sys nor /proc can be seen: the devices cannot be told (the files "
+            "neither /sys nor /proc can be seen: the devices cannot be determined (the files "
             "of an image have none)");
     }
     host_collect_base(&look);

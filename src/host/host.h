@@ -9,8 +9,8 @@
  * open(2) would.
  *
  * Every fact is yes, no or unknown, says where it was read, and says why where it is not yes.
- * What cannot be told by files stays unknown: whether MIG mode is on while no instance exists, the
- * memory of an NVIDIA GPU, what NVML or HSA would answer.
+ * What cannot be determined by files stays unknown: whether MIG mode is on while no instance
+ * exists, the memory of an NVIDIA GPU, what NVML or HSA would answer.
  *
  * A captured tree is read like the running system. What a tree of regular files cannot hold, it
  * states in a file at its top, "/.gpumend-nodes", which is read for trees only:
@@ -412,7 +412,7 @@ bool host_compat_is(const char *real_path, const struct host_compat *c);
 const char *host_consumer_gpu(const struct host *h);
 
 /* Whether a forward-compatibility libcuda of this version may be used on this machine; *ret_why, if
- * not yes, is a clause that says why not or why it cannot be told. */
+ * not yes, is a clause that says why not or why it cannot be determined. */
 enum host_state host_compat_fits(const struct host *h, struct arena *a, const char *version,
                                  const struct host_compat *c, const char **ret_why);
 

@@ -153,7 +153,8 @@ static void nvidia_driver(struct judge *j)
     if (driver->state == HOST_UNKNOWN) {
         host_problem_add(
             j, "driver-unknown", HOST_UNKNOWN,
-            arena_printf(j->arena, "which driver is bound cannot be told: %s", driver->why), NULL);
+            arena_printf(j->arena, "which driver is bound cannot be determined: %s", driver->why),
+            NULL);
     } else if (bound_to(j->g, "nouveau")) {
         host_problem_add(j, "nouveau", HOST_NO,
                          "the nouveau driver is bound, which cannot run CUDA",
@@ -350,13 +351,11 @@ static void nvidia_libraries(struct judge *j)
                                   : "reboot, or unload the nvidia modules and load them again")
             ->command = judge_in_container(j) ? NULL : "sudo reboot";
     } else if (n->versions_match.state == HOST_UNKNOWN) {
-        host_problem_add(
-            j, "version-unknown", HOST_YES,
-            arena_printf(j->arena,
-                         "whether libcuda fits the kernel module was not told by files: "
-                         "%s",
-                         n->versions_match.why),
-            NULL);
+        host_problem_add(j, "version-unknown", HOST_YES,
+                         arena_printf(j->arena,
+                                      "no file shows whether libcuda matches the kernel module: %s",
+                                      n->versions_match.why),
+                         NULL);
     }
 }
 
@@ -514,10 +513,10 @@ static void amd_driver(struct judge *j)
 {
     const struct host_amd *amd = &j->h->amd;
     if (j->g->driver.state == HOST_UNKNOWN) {
-        host_problem_add(
-            j, "driver-unknown", HOST_UNKNOWN,
-            arena_printf(j->arena, "which driver is bound cannot be told: %s", j->g->driver.why),
-            NULL);
+        host_problem_add(j, "driver-unknown", HOST_UNKNOWN,
+                         arena_printf(j->arena, "which driver is bound cannot be determined: %s",
+                                      j->g->driver.why),
+                         NULL);
     } else if (j->g->driver.state == HOST_NO) {
         host_problem_add(
             j, "no-driver", HOST_NO,
@@ -731,10 +730,10 @@ static bool intel_bound(const struct judge *j)
 static void intel_driver(struct judge *j)
 {
     if (j->g->driver.state == HOST_UNKNOWN) {
-        host_problem_add(
-            j, "driver-unknown", HOST_UNKNOWN,
-            arena_printf(j->arena, "which driver is bound cannot be told: %s", j->g->driver.why),
-            NULL);
+        host_problem_add(j, "driver-unknown", HOST_UNKNOWN,
+                         arena_printf(j->arena, "which driver is bound cannot be determined: %s",
+                                      j->g->driver.why),
+                         NULL);
     } else if (j->g->driver.state == HOST_NO) {
         host_problem_add(j, "no-driver", HOST_NO, "no driver is loaded for it",
                          "use a kernel that knows it (i915 or xe); sudo dmesg says why it fails");
@@ -752,7 +751,8 @@ static void intel_nodes(struct judge *j)
         return;
     }
     if (j->g->nodes.n == 0) {
-        host_problem_add(j, "nodes-unknown", HOST_UNKNOWN, "its render node cannot be told", NULL);
+        host_problem_add(j, "nodes-unknown", HOST_UNKNOWN, "its render node cannot be determined",
+                         NULL);
         return;
     }
     const struct host_node *n = &j->g->nodes.items[0];

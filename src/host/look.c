@@ -146,7 +146,7 @@ static struct host_fact usable_by_mode(const struct host *h, const struct host_n
         return host_yes(n->path, NULL);
     }
     if (u->uid.state != HOST_YES) {
-        return host_unknown(n->path, "whose rights count cannot be told");
+        return host_unknown(n->path, "whose rights count cannot be determined");
     }
     if ((u->uid.number == n->uid && (n->mode & owner) == owner) ||
         (host_in_group(h, n->gid) && n->gid != OVERFLOW_ID && (n->mode & group) == group)) {

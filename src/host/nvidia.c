@@ -173,7 +173,7 @@ static void nvidia_read_gpu(struct host_look *l, struct host_gpu *g)
         VEC_PUSH(l->arena, &g->problems,
                  (struct host_problem){
                      .id = "excluded",
-                     .text = "the driver was told to leave this GPU out (GPU Excluded)",
+                     .text = "the driver is configured to exclude this GPU (GPU Excluded)",
                      .step = "remove it from NVreg_ExcludedGpus of the nvidia module, then reload "
                              "the module",
                      .state = HOST_NO});

@@ -90,10 +90,10 @@ static void collect_wsl(struct host_look *l)
         bool inside = h->container.inside.state == HOST_YES;
         if (w->dxg.state != HOST_NO) {
             VEC_PUSH(l->arena, &h->notes,
-                     inside ? "this container in WSL has /dev/dxg and no driver of NVIDIA: whose "
-                              "GPU "
-                              "it is no file here tells"
-                            : "WSL may reach a GPU that is not NVIDIA's, which no file here tells");
+                     inside ? "this container in WSL has /dev/dxg but no NVIDIA driver: no file "
+                              "here shows which vendor's GPU it is"
+                            : "WSL may have access to a GPU that is not NVIDIA's, which no file "
+                              "here shows");
         } else if (inside) {
             VEC_PUSH(l->arena, &h->notes,
                      "this is a container in WSL without /dev/dxg: a GPU of Windows, if there is "
@@ -102,7 +102,7 @@ static void collect_wsl(struct host_look *l)
         return;
     }
     struct host_gpu g = platform_gpu(HOST_NVIDIA, "wsl", "NVIDIA GPU through WSL",
-                                     "Windows' driver tells it to its libraries only");
+                                     "only the libraries of the Windows driver can read it");
     g.driver = w->driver;
     VEC_PUSH(l->arena, &g.nodes, dxg);
     VEC_PUSH(l->arena, &h->gpus, g);

@@ -34,7 +34,7 @@ static struct host_problem *hidden(const struct choice *c, const char *text)
     return p;
 }
 
-/* How many GPUs of this vendor a number may name; 0: it cannot be told. */
+/* How many GPUs of this vendor a number may name; 0: it cannot be determined. */
 static uint64_t choice_count(const struct choice *c)
 {
     uint64_t n = 0;

@@ -458,7 +458,7 @@ static void walk_take_entry(struct walk *w, struct archive_entry *e, struct imag
         if (n.up) {
             place_entry(w, &n);
         } else if (!is_idle(w, &n)) {
-            refuse(w, "has %s below something that is no folder", n.shown);
+            refuse(w, "has %s below something that is not a folder", n.shown);
         }
     }
 }

@@ -23,14 +23,15 @@ bool kb_driver_reaches_all(const struct kb_drivers *d, const char *driver);
 
 /* The PTX that a driver compiles. */
 struct kb_isa {
-    unsigned isa; // the newest version that it is sure to know, ten times it; 0: cannot be told
-    bool more;    // it is newer than all drivers of toolkits here: it may know newer ones
+    unsigned
+        isa;   // the newest version that it is sure to know, ten times it; 0: cannot be determined
+    bool more; // it is newer than all drivers of toolkits here: it may know newer ones
 };
 
 /* For what is asked of a build whatever the driver. */
 #define KB_ISA_ANY ((struct kb_isa){.isa = UINT_MAX})
 
-/* `driver` NULL, and an area that cannot be loaded: cannot be told. */
+/* `driver` NULL, and an area that cannot be loaded: cannot be determined. */
 struct kb_isa kb_isa_of_driver(struct kb *kb, const char *driver);
 
 /* The oldest driver that knows a PTX ISA, as the toolkit that it came with; or NULL. */
@@ -40,8 +41,8 @@ const struct kb_driver *kb_driver_of_isa(struct kb *kb, unsigned isa);
 unsigned kb_isa_number(const char *text);
 
 /* `number`: ten times the compute capability. ABSENT: the row does not say which code the build
- * has; UNKNOWN: PTX would do, and whether the driver compiles it cannot be told, or nothing is
- * promised between the two. */
+ * has; UNKNOWN: PTX would do, and whether the driver compiles it cannot be determined, or nothing
+ * is promised between the two. */
 enum gpu_serves kb_build_serves(const struct kb_build *b, unsigned number, struct kb_isa isa);
 
 #endif

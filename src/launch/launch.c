@@ -128,7 +128,7 @@ static const char *take_step(struct builder *b, const struct plan_step *s)
     case PLAN_EDIT_ELF:
     case PLAN_PACKAGES: break;
     }
-    return "it is no matter of one start";
+    return "it cannot be done for a single start";
 }
 
 const char *launch_way(struct arena *a, const struct plan_way *way, const char *const *env,

@@ -786,7 +786,7 @@ static int shell_read_all(struct launch_start *s, const char *name, const char *
         VEC_PUSH(s->a, &h.positionals, positionals->items[i]);
     }
     if (memchr(text.s, '\0', text.n)) {
-        return launch_start_unseen(s, arena_printf(s->a, "%s is no text", name));
+        return launch_start_unseen(s, arena_printf(s->a, "%s is not a text file", name));
     }
     shell_read_text(&h, text);
     return shell_finish(&h);

@@ -8,7 +8,8 @@
 
 #include "model/model.h"
 
-/* The version of a file, as "9.1.0", or NULL if it cannot be told. Read once for each file. */
+/* The version of a file, as "9.1.0", or NULL if it cannot be determined. Read once for each file.
+ */
 const char *model_object_version(struct model *m, struct ldso_file *file, const char *path,
                                  enum kb_version_from from);
 

@@ -50,10 +50,10 @@ const char *model_build_name(enum model_build build);
  *   ... NumPy C-API version 0x%x (NumPy 1.20) but the running ...   2.x: the oldest numpy it takes
  *
  * A module without the first text does not use the C API through import_array(): what it was
- * built against cannot be told (pybind11's own numpy.h, Cython's memory views).
+ * built against cannot be determined (pybind11's own numpy.h, Cython's memory views).
  */
 struct model_numpy {
-    int headers;                         // major version of the headers; 0: cannot be told
+    int headers;                         // major version of the headers; 0: cannot be determined
     unsigned target_major, target_minor; // oldest numpy it takes; 0.0: not stated
 };
 

@@ -156,7 +156,7 @@ enum pe_export_state {
     PE_EXPORT_ABSENT,
     PE_EXPORT_HERE,
     PE_EXPORT_FORWARDED, // `forwarder` is "NTDLL.RtlAllocateHeap" or "DLL.#12"
-    PE_EXPORT_DAMAGED,   // the table cannot be read: it cannot be told
+    PE_EXPORT_DAMAGED,   // the table cannot be read: it cannot be determined
 };
 
 struct pe_export {

@@ -237,7 +237,7 @@ static bool plan_journal(struct plan_work *x)
         }
     }
     if (any) {
-        plan_cannot(x, "Nothing else is planned before the repair that was begun is taken back.");
+        plan_cannot(x, "Nothing else is planned until the interrupted repair is undone.");
     }
     return any;
 }

@@ -384,8 +384,8 @@ void plan_add_preload(struct plan_work *x, const struct plan_set *set)
         c.n_preloads = 0;
         if (!start_with(x, set, &c)) {
             plan_cannot(x,
-                        "LD_PRELOAD: the path of a library has a blank, a colon or a dollar sign "
-                        "in it, which the loader takes for something else.");
+                        "LD_PRELOAD: the path of a library contains a blank, a colon or a dollar "
+                        "sign, which the loader does not read as part of a path.");
             return;
         }
     }

@@ -240,10 +240,11 @@ static void say_unfit(struct search *s, const struct conflict *c)
         contradiction(s,
                       arena_printf(s->a, "%s, of which the knowledge base has no releases", need));
     } else if (!t->known) {
-        contradiction(s, arena_printf(s->a,
-                                      "%s, %s is installed, and the knowledge base has no "
-                                      "releases of it: whether another one fits cannot be told",
-                                      need, called(s, t, t->installed)));
+        contradiction(s,
+                      arena_printf(s->a,
+                                   "%s, %s is installed, and the knowledge base has no "
+                                   "releases of it: whether another one fits cannot be determined",
+                                   need, called(s, t, t->installed)));
     } else {
         contradiction(s, arena_printf(s->a,
                                       "%s, and no release of it that the knowledge base "
@@ -304,7 +305,7 @@ static void settle_backward(struct search *s, const struct conflict *c)
                                                  why, q->name, to)
                                   : arena_printf(s->a,
                                                  "%s; the knowledge base has no releases of %s: "
-                                                 "whether another one fits cannot be told",
+                                                 "whether another one fits cannot be determined",
                                                  why, q->name));
     }
 }

@@ -35,7 +35,7 @@ class Failed(Exception):
 
 
 class Unknown(Exception):
-    """Why it cannot be told."""
+    """Why it cannot be determined."""
 
 
 def is_about_driver(error, text):

@@ -32,7 +32,7 @@ struct py_module {
     const char *foreign;
     const char *foreign_suffix;
     // With PY_MODULE_NONE and PY_MODULE_NAMESPACE: the first file that this user may not see, so
-    // that it cannot be told whether it is there (Python does not find it either); or NULL
+    // that it cannot be determined whether it is there (Python does not find it either); or NULL
     const char *denied;
     // With PY_MODULE_NONE for "a.b.c": the longest parent that was found, such as "a.b", or NULL
     const char *found_parent;

@@ -35,7 +35,7 @@ void py_note(struct py_env *env, const char *fmt, ...)
 void py_note_denied(struct py_env *env, const char *path)
 {
     env->denied = env->denied ? env->denied : path;
-    py_note(env, "%s: this user may not read it: which packages are installed cannot be told",
+    py_note(env, "%s: this user may not read it: which packages are installed cannot be determined",
             path);
 }
 

@@ -16,7 +16,7 @@ json_t *report_cdi_json(struct arena *a, const struct cdi_files *f);
 json_t *report_cdi_specs_json(struct arena *a, const struct cdi_specs *specs, json_t *wrote);
 
 /* The worst that was found: CDI_WARNING where nothing keeps a container from its GPUs, CDI_OPEN
- * where it cannot be told. */
+ * where it cannot be determined. */
 enum cdi_severity report_cdi_worst(const struct cdi_files *f);
 
 #endif

@@ -395,7 +395,7 @@ static void verdict_text(const struct page *p, const struct diag_report *r,
     struct arena *a = p->m->arena;
     size_t errors = diag_count(r, DIAG_ERROR), warnings = diag_count(r, DIAG_WARNING);
     const char *text = warnings ? "not all could be judged; the warnings and notes say why"
-                                : "it cannot be told whether this works; the notes say why";
+                                : "it cannot be determined whether this works; the notes say why";
     if (r->verdict == DIAG_BROKEN) {
         text = broken_sentence(p, r, errors, warnings);
     } else if (r->verdict == DIAG_OK) {

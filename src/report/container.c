@@ -70,7 +70,7 @@ static void print_before(const struct out *o, struct arena *a, const struct cont
 {
     if (s->gpu == CONTAINER_UNKNOWN_GPU && format != CONTAINER_DOCKERFILE) {
         container_remark(o, a, OUT_DIM, " ",
-                         "Whether this host has a GPU cannot be told: the bus could not be "
+                         "Whether this host has a GPU cannot be determined: the bus could not be "
                          "read, so no GPU is requested.");
     }
     if (s->gpu == CONTAINER_NO_GPU) {

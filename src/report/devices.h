@@ -7,8 +7,8 @@
 #include "base/out.h"
 #include "host/host.h"
 
-/* After host_judge(): no when a GPU that counts cannot be used, unknown when that cannot be told of
- * one, or when the bus could not be looked at; else yes. */
+/* After host_judge(): no when a GPU that counts cannot be used, unknown when that cannot be
+ * determined of one, or when the bus could not be looked at; else yes. */
 enum host_state report_devices_verdict(const struct host *h);
 
 /* "NVIDIA GeForce RTX 4090 (Ada Lovelace, compute capability 8.9) at 0000:01:00.0: driver

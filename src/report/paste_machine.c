@@ -26,7 +26,7 @@ static const char *loader_text(struct paste *p)
     const struct ldso_process *l = first_process(p->m);
     if (!l || l->is_static || !l->loader.path) {
         return l && l->is_static ? "none: the program is statically linked"
-                                 : paste_unknown(p, "no program was found to look at");
+                                 : paste_unknown(p, "no program was found");
     }
     return arena_printf(p->a, "%s %s (%s)",
                         l->loader.kind == LDSO_MUSL    ? "musl"

@@ -11,7 +11,7 @@ json_t *report_plan_json(const struct model *m, const struct diag_report *r,
 void report_plan_text(const struct out *o, const struct model *m, const struct diag_report *r,
                       const struct plan *plan, const struct report_target *target);
 
-/* Nothing to mend, something, or it cannot be told. */
+/* Nothing to mend, something, or it cannot be determined. */
 const char *report_plan_verdict(const struct diag_report *r);
 
 #endif

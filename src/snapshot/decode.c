@@ -409,7 +409,7 @@ static int read_relations(struct decoder *d, const json_t *o)
     const char *path, *same;
     if (!text_of(d, json_object_get(o, "path"), &path) ||
         !text_of(d, json_object_get(o, "same_as"), &same)) {
-        return decoder_bad(d, "files", "a path that is no text");
+        return decoder_bad(d, "files", "a path that is not a text");
     }
     struct snap_node *n = snap_find(&d->s->files, path);
     const struct snap_node *up = snap_find(&d->s->files, path_dir(d->arena, path));

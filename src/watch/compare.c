@@ -411,7 +411,7 @@ static void judge_edit(struct compared *c, const struct watch_process *p, const 
     const struct circumstances how = {.path_set = e->value, .path_unset = !e->value};
     struct watch_answer seen = seen_of(l);
     if (!same_answer(&r->answers[i], &seen)) {
-        return; // what the variable would change cannot be told
+        return; // what the variable would change cannot be determined
     }
     if (c->edit != e) { // all dlopens at once: later ones have it as well
         c->edit = e;

@@ -142,7 +142,8 @@ static const char *moment(struct arena *a, const struct ending *e, const struct 
 static const char *where_sentence(struct arena *a, const struct ending *e)
 {
     if (!e->object) {
-        return e->gpu < 0 && e->kind != ENDING_UNKNOWN ? "; in which library cannot be told" : "";
+        return e->gpu < 0 && e->kind != ENDING_UNKNOWN ? "; in which library cannot be determined"
+                                                       : "";
     }
     const char *name = path_base(e->object);
     return e->gpu_object && strcmp(e->gpu_object, e->object) != 0
@@ -176,7 +177,7 @@ static const char *sentence(struct arena *a, const struct ending *e, const struc
     case ENDING_TEARDOWN:
         return arena_printf(a, "%s %s%s", died, moment(a, e, page), where_sentence(a, e));
     case ENDING_UNKNOWN:
-        return arena_printf(a, "%s; how far the program had come cannot be told: %s", died,
+        return arena_printf(a, "%s; how far the program had come cannot be determined: %s", died,
                             page && page->loaded
                                 ? "it handles that signal itself, or its stack was full"
                                 : "the library that would say it was not in the program");
@@ -223,10 +224,11 @@ static const char *unforgivable(const struct ending *e)
            : e->kind != ENDING_TEARDOWN ? "it had not ended"
            : e->status < 0              ? "with which status it ended is not known"
            : e->gpu == 0                ? "no code of a GPU library was running"
-           : e->gpu < 0 && e->object    ? "whether code of a GPU library was running cannot be told"
-           : e->gpu < 0 && !e->gpu_loaded
-               ? "in which library it was cannot be told, and no GPU runtime library was loaded"
-               : NULL;
+           : e->gpu < 0 && e->object
+               ? "whether code of a GPU library was running cannot be determined"
+           : e->gpu < 0 && !e->gpu_loaded ? "in which library it was cannot be determined, and no "
+                                            "GPU runtime library was loaded"
+                                          : NULL;
 }
 
 bool ending_is_forgivable(const struct ending *e)

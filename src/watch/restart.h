@@ -7,7 +7,7 @@
  * (inject/end_page.h): a crash is one in the middle of the work, one in the teardown of a part (a
  * thread's end, a library that is closed), or one after the end, when exit() had been called or
  * main() had returned. Where the library was not in the program (linked statically, another libc,
- * set-user-ID) it cannot be told, and counts as a crash in the middle.
+ * set-user-ID) it cannot be determined, and counts as a crash in the middle.
  *
  * New starts wait longer each time: the first delay, doubled up to RESTART_DELAY_MAX_MS; a program
  * that lived for RESTART_STEADY_MS begins anew. The count of starts is not set back.
@@ -26,7 +26,7 @@ enum ending_kind {
     ENDING_CRASH,    // in the middle of the work
     ENDING_UNLOAD,   // in a thread-local destructor or in dlclose, the process going on
     ENDING_TEARDOWN, // after the end: destructors and exit handlers
-    ENDING_UNKNOWN,  // a crash, and how far the program had come cannot be told
+    ENDING_UNKNOWN,  // a crash, and how far the program had come cannot be determined
 };
 
 struct ending {
@@ -34,7 +34,7 @@ struct ending {
     /* After the end (ENDING_TEARDOWN): the status that the program had ended with, -1: not known.
      */
     int status;
-    /* Whether code of a GPU library was running: 1 yes, 0 no, -1 cannot be told. */
+    /* Whether code of a GPU library was running: 1 yes, 0 no, -1 cannot be determined. */
     int gpu;
     bool gpu_loaded;    // a GPU runtime library was loaded when the program ended
     const char *object; // the innermost that is none of libc's, or whose destructor ran; or NULL

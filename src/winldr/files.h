@@ -39,7 +39,7 @@ enum winldr_entry_kind {
     WINLDR_ENTRY_FILE,
     WINLDR_ENTRY_FOLDER,
     WINLDR_ENTRY_DENIED, // it is there and cannot be opened: `detail`
-    WINLDR_ENTRY_UNSEEN, // whether it is there cannot be told: `detail`
+    WINLDR_ENTRY_UNSEEN, // whether it is there cannot be determined: `detail`
 };
 
 struct winldr_entry {

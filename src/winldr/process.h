@@ -76,7 +76,7 @@ enum winldr_result {
     WINLDR_STEP_OTHER_MACHINE, // passed over
     WINLDR_STEP_NOT_PE,        // ends the search
     WINLDR_STEP_DENIED,        // ends the search
-    WINLDR_STEP_UNSEEN,        // whether it is there cannot be told: `detail`
+    WINLDR_STEP_UNSEEN,        // whether it is there cannot be determined: `detail`
     WINLDR_STEP_ASSUMED,       // a part of every Windows, which is not in the tree
 };
 

@@ -128,7 +128,7 @@ machine("container-toolkit-config", "container-no-gpu", CONFIG, "cgroups-without
         repair="no-cgroups=true --in-place")
 machine("container-toolkit-config", "container-no-gpu", CONFIG, "no-cgroups-of-unknown-version",
         without(docker_with(no_cgroups="true"), "/var/lib/dpkg"),
-        docker_with("1.18.1", no_cgroups="true"), severity="note", evidence="cannot be told")
+        docker_with("1.18.1", no_cgroups="true"), severity="note", evidence="cannot be determined")
 machine("container-toolkit-config", "container-no-gpu", CONFIG, "ldconfig-of-ubuntu",
         docker_with("1.13.5", ldconfig='"@/sbin/ldconfig.real"'), docker_with(
             "1.14.0", ldconfig='"@/sbin/ldconfig.real"'),

@@ -927,7 +927,7 @@ def places(exe, folder):
         done = run(exe, "--json", "--host", str(tree(folder, name)))
         made = json.loads(done.stdout or "{}").get("specifications")
         check(f"{name}: --json is JSON, or nothing", (done.returncode == 0) == bool(made)
-              and (done.stdout or ("cannot tell" in done.stderr or "cannot be told" in done.stderr)), done.stderr)
+              and (done.stdout or ("cannot tell" in done.stderr or "cannot be determined" in done.stderr)), done.stderr)
 
 
 def forms(exe, folder):

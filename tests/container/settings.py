@@ -246,7 +246,7 @@ def expected(exe, folder):
     unknown = said("proc-without-sys", "docker")
     check("a bus that cannot be read is no absence", unknown["gpu"] == "unknown", unknown)
     text = run(exe, "docker", "--host", tree(folder, "proc-without-sys"), "/bin/true").stdout
-    check("and is said so", "cannot be told" in text and "No GPU" not in text, text)
+    check("and is said so", "cannot be determined" in text and "No GPU" not in text, text)
     ours(exe, folder, said)
     broken = said("module-not-loaded", "docker")
     check("a driver that is not loaded comes first", "modprobe" in " ".join(values(broken, "first")),
@@ -372,7 +372,7 @@ def selected(exe, folder):
         check(f"--gpus {wrong!r} is refused", getattr(on("a100-mig", "docker", wrong), "returncode",
                                                       0) == 2, "")
     unknown = on("a100-mig", "docker", "MIG-1234")
-    check("what no file names cannot be told", "cannot be told" in " ".join(unknown["notes"]), unknown)
+    check("what no file names cannot be determined", "cannot be determined" in " ".join(unknown["notes"]), unknown)
     best = on("geforce-desktop", "docker", "best", "--model", "whisper:tiny")
     check("best: by choose, with its reason", "as gpumend choose does" in " ".join(best["notes"]),
           best)

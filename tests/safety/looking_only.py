@@ -137,7 +137,7 @@ def main():
         for name, arguments in commands.items():
             status, output, trace = traced([exe, *arguments], folder)
             found = objections(trace)
-            # Where /sys is not mounted, which GPUs there are cannot be told: a status of its own.
+            # Where /sys is not mounted, which GPUs there are cannot be determined: a status of its own.
             blind = "devices" in arguments and not os.path.isdir("/sys/bus")
             if status not in ((3,) if name in nothing_there else (0, 1, 3) if blind else (0, 1)):
                 found.append(f"status {status}: {output.strip()[-300:]}")

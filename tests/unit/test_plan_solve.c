@@ -167,7 +167,7 @@ static void what_is_not_known_stays(void **state)
     assert_string_equal(
         s.contradictions.items[0],
         "a 2 needs b<2 (its row), b 2.3 is installed, and the knowledge base has no "
-        "releases of it: whether another one fits cannot be told");
+        "releases of it: whether another one fits cannot be determined");
 }
 
 static void pins_that_contradict(void **state)

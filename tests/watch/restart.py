@@ -40,26 +40,26 @@ ENDS = (
     ("worker-exit", GPU, 0, "in a thread-local destructor " + AFTER + "0 (libcudart.so.12)"),
     ("closed", GPU, 0, "in an exit handler " + AFTER + "0 (libcudart.so.12)"),
     ("exec", GPU, 0, "in an exit handler " + AFTER + "0 (libcudart.so.12)"),
-    ("handler", GPU, 0, "in which library cannot be told"),
+    ("handler", GPU, 0, "in which library cannot be determined"),
     ("fork", GPU, 5, ""),
     ("worker", GPU, SEGV, "in a thread-local destructor while the program went on (libcudart.so.12)"),
     ("close", GPU, SEGV, "in the closing of a library while the program went on (libcudart.so.12)"),
     ("now", GPU, SEGV, "SIGSEGV in the middle of its work (libcudart.so.12)"),
     ("sent", GPU, SEGV, "SIGSEGV in the middle of its work"),
     ("abort", GPU, ABRT, "SIGABRT in the middle of its work (restart_end)"),
-    ("handler-now", GPU, SEGV, "cannot be told: it handles that signal itself"),
-    ("overflow", GPU, SEGV, "cannot be told"),
+    ("handler-now", GPU, SEGV, "cannot be determined: it handles that signal itself"),
+    ("overflow", GPU, SEGV, "cannot be determined"),
     ("own-thread-local", GPU, ABRT, "not forgiven: no code of a GPU library was running"),
     ("own-exit", GPU, ABRT, "not forgiven: no code of a GPU library was running"),
     ("thread-local", PLAIN, SEGV, "(libplain.so); not forgiven: no code of a GPU library was running"),
     ("static", PLAIN, SEGV, "(libplain.so); not forgiven: no code of a GPU library was running"),
-    ("handler", PLAIN, SEGV, "not forgiven: in which library it was cannot be told, and no GPU runtime"),
+    ("handler", PLAIN, SEGV, "not forgiven: in which library it was cannot be determined, and no GPU runtime"),
     ("own-after-gpu", GPU, ABRT, "(restart_end); not forgiven: no code of a GPU library was running"),
     ("own-after-gpu-exit-5", GPU, ABRT, "(restart_end); not forgiven: no code of a GPU"),
     ("static-exit-3", GPU, 3, "; forgiven: passed on as status 3"),
     ("static", "librocket.so", SEGV, "(librocket.so); not forgiven: no code of a GPU"),
     ("small-stack", GPU, ABRT, "(restart_end); not forgiven: no code of a GPU"),
-    ("generated-code", GPU, 0, AFTER + "0; in which library cannot be told; forgiven"),
+    ("generated-code", GPU, 0, AFTER + "0; in which library cannot be determined; forgiven"),
     ("null-code", GPU, SEGV, AFTER + "0 (restart_end); not forgiven: whether code of a GPU library was"),
     ("killed", GPU, -signal.SIGKILL, ""),
     ("terminated", GPU, -signal.SIGTERM, ""),
@@ -296,7 +296,7 @@ def truncated_page(lab):
 
 def others(lab, program):
     """Programs in which the library does nothing run all the same, and it is said."""
-    told = "cannot be told: the library that would say it was not in the program"
+    told = "cannot be determined: the library that would say it was not in the program"
     static = lab.compile("static_end", "-static", source="restart_plain.c", compiler="gcc")
     done = lab.run(["--restart", "on-crash:1"], [static], env=lab.environment(GPUMEND_RESTART_DELAY="0"))
     lab.check("linked statically", lacks(told, done.stderr))
