@@ -118,14 +118,14 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "nfd cel require-cuda" -- "$cur")
         return
         ;;
-    needs:--import | needs:--env | needs:--unset | needs:--platform | export:--node | export:--gpus | export:--deadline | export:--expire | export:--heartbeat | export:--drain-limit | check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc | why:--invert)
+    fleet:--names | needs:--import | needs:--env | needs:--unset | needs:--platform | export:--node | export:--gpus | export:--deadline | export:--expire | export:--heartbeat | export:--drain-limit | check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc | why:--invert)
         return
         ;;
     esac
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose container snapshot needs export kb mcp --help --version --licenses" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose container snapshot needs export fleet kb mcp --help --version --licenses" -- "$cur")
         return
         ;;
     check)
@@ -133,6 +133,9 @@ _gpumend()
         ;;
     needs)
         word="--on --as --import --root --env --unset --kb --platform --no-verify --limit --json --help"
+        ;;
+    fleet)
+        word="--names --limit --json --help"
         ;;
     export)
         word="--root --check --out --node --gpus --deadline --expire --state --heartbeat --drain --drain-count --drain-limit --help"

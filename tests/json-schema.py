@@ -410,6 +410,11 @@ def main():
         for words in ([], ["--on", "/", "--on", folder]):
             output = subprocess.run([exe, "needs", "/usr/bin/env", "--json", *words], capture_output=True,
                                     check=False).stdout
+            Path(folder, "lines").write_bytes(b"{\n" + b"\n".join(
+                subprocess.run([exe, "export", "ndjson", "--node", name, "--gpus", gpus], capture_output=True, check=False).stdout
+                for name, gpus in (("n1", "0"), ("n2", "0"), ("n3", "0"), ("n3", "64"), ("n4", "64"))))
+            lines = subprocess.run([exe, "fleet", "report", Path(folder, "lines"), "--json"], capture_output=True, check=False)
+            count(f"fleet {len(words)}", schema_faults("fleet.schema.json", json.loads(lines.stdout)))
             count(f"needs {len(words)}", schema_faults("needs.schema.json", json.loads(output)))
     count("a snapshot from a container", contained(exe))
     count("every schema has a document", sorted(set(SCHEMAS) - USED))

@@ -43,7 +43,7 @@ extern const struct cli_command cli_choose;
 extern const struct cli_command cli_probe;
 extern const struct cli_command cli_container;
 extern const struct cli_command cli_snapshot;
-extern const struct cli_command cli_export, cli_needs;
+extern const struct cli_command cli_export, cli_fleet, cli_needs;
 extern const struct cli_command cli_mcp;
 
 enum {

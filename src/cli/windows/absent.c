@@ -22,6 +22,7 @@ ABSENT(cli_probe, "probe");
 ABSENT(cli_container, "container");
 ABSENT(cli_snapshot, "snapshot");
 ABSENT(cli_export, "export");
+ABSENT(cli_fleet, "fleet");
 ABSENT(cli_needs, "needs");
 ABSENT(cli_mcp, "mcp");
 

@@ -1,0 +1,308 @@
+/* Many nodes' lines as one answer. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/limit.h"
+#include "fleet/fleet.h"
+
+enum { O_JSON = 1, O_NAMES };
+enum { FILES_MAX = 100000, NAMES_DEFAULT = 8, LINE_BYTES_MAX = 4 << 20 };
+
+static const struct cli_option options[] = {
+    {"names", "N", "text: how many nodes of a list are named (default: 8)", O_NAMES},
+    CLI_OPTION_LIMIT_LARGE,
+    {"json", NULL, "print JSON (docs/json.md)", O_JSON},
+};
+
+struct fleet_command {
+    struct arena arena;
+    struct fleet fleet;
+    const char *what;
+    VEC(const char *) paths;
+    bool json;
+    uint64_t names;
+};
+
+/* ------------------------------------------------------------------ reading */
+
+static int read_lines(struct fleet_command *c, const char *path)
+{
+    FILE *file = fopen(path, "re");
+    struct stat st;
+    char *text = NULL;
+    size_t cap = 0, line = 0;
+    if (!file || fstat(fileno(file), &st) < 0 || !S_ISREG(st.st_mode)) {
+        int why = file ? ENOTSUP : errno;
+        if (file) {
+            (void)fclose(file); // was only read
+        }
+        return cli_fail(CLI_CANNOT, "fleet: %s: %s", str_printable(&c->arena, path), strerror(why));
+    }
+    for (ssize_t n; (n = getline(&text, &cap, file)) >= 0;) {
+        fleet_add_line(&c->fleet, path, ++line, (struct str){text, (size_t)n});
+        if (cap > LINE_BYTES_MAX) { // one long line is not to be paid for by all others
+            free(text);
+            text = NULL;
+            cap = 0;
+        }
+    }
+    bool bad = ferror(file) != 0;
+    free(text);
+    (void)fclose(file); // was only read
+    return bad ? cli_fail(CLI_CANNOT, "fleet: %s: it could not be read to its end",
+                          str_printable(&c->arena, path))
+               : CLI_OK;
+}
+
+static int by_text(const void *x, const void *y)
+{
+    return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* The files NAME.ndjson of a folder, by name. */
+static int read_folder(struct fleet_command *c, const char *path)
+{
+    struct arena *a = &c->arena;
+    VEC(const char *) names = {0};
+    DIR *dir = opendir(path);
+    int rc = CLI_OK;
+    if (!dir) {
+        return cli_fail(CLI_CANNOT, "fleet: %s: %s", str_printable(a, path), strerror(errno));
+    }
+    for (struct dirent *e; (e = readdir(dir)) && names.n < FILES_MAX;) {
+        if (ends_with(e->d_name, ".ndjson") && e->d_name[0] != '.') {
+            VEC_PUSH(a, &names, path_join(a, path, e->d_name));
+        }
+    }
+    bool full = names.n == FILES_MAX;
+    (void)closedir(dir); // was only read
+    if (full) {
+        return cli_fail(CLI_CANNOT, "fleet: %s has more than %d files", str_printable(a, path),
+                        FILES_MAX - 1);
+    }
+    if (names.n) {
+        qsort(names.items, names.n, sizeof *names.items, by_text);
+    }
+    for (size_t i = 0; i < names.n && rc == CLI_OK; i++) {
+        rc = read_lines(c, names.items[i]);
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------ printing */
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    return text ? text : "-";
+}
+
+static long long number_of(const json_t *o, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(o, key));
+}
+
+static void print_names(struct fleet_command *c, const json_t *names)
+{
+    size_t n = json_array_size(names), shown = n < c->names ? n : (size_t)c->names;
+    for (size_t i = 0; i < shown; i++) {
+        printf("%s%s", i ? ", " : "",
+               str_printable(&c->arena, json_string_value(json_array_get(names, i))));
+    }
+    printf("%s\n", n > shown ? ", ..." : "");
+}
+
+static void print_causes(struct fleet_command *c, const json_t *doc)
+{
+    const json_t *causes = json_object_get(doc, "causes");
+    for (size_t i = 0; i < json_array_size(causes); i++) {
+        const json_t *one = json_array_get(causes, i), *names = json_object_get(one, "nodes");
+        printf("%s%s (%s) on %zu: ", i ? "          " : "causes    ", text_of(one, "cause"),
+               text_of(one, "severity"), json_array_size(names));
+        print_names(c, names);
+    }
+}
+
+static void print_cohorts(struct fleet_command *c, const json_t *doc)
+{
+    const json_t *cohorts = json_object_get(doc, "cohorts");
+    printf("cohorts   %zu\n", json_array_size(cohorts));
+    for (size_t i = 0; i < json_array_size(cohorts) && i < c->names; i++) {
+        const json_t *one = json_array_get(cohorts, i), *names = json_object_get(one, "nodes");
+        const json_t *facts = json_object_get(one, "facts");
+        char *gpus = json_dumps(json_object_get(facts, "gpu_names"), JSON_ENCODE_ANY);
+        printf("          %s/%s: %zu nodes, %lld GPUs %s, driver %s, %s: ", text_of(one, "host"),
+               text_of(one, "environment"), json_array_size(names), number_of(facts, "gpus"),
+               gpus ? str_printable(&c->arena, gpus) : "-",
+               str_printable(&c->arena, text_of(facts, "driver")),
+               str_printable(&c->arena, text_of(facts, "os")));
+        free(gpus);
+        print_names(c, names);
+    }
+}
+
+static void print_differences(struct fleet_command *c, const json_t *doc)
+{
+    struct arena *a = &c->arena;
+    const json_t *differs = json_object_get(doc, "differs"), *rare = json_object_get(doc, "rare");
+    for (size_t i = 0; i < json_array_size(differs); i++) {
+        const json_t *one = json_array_get(differs, i);
+        printf("%s%s: %s is %s, and %s on %lld of %lld nodes with these GPUs\n",
+               i ? "          " : "differs   ", str_printable(a, text_of(one, "node")),
+               str_printable(a, text_of(one, "fact")), str_printable(a, text_of(one, "value")),
+               str_printable(a, text_of(one, "majority")), number_of(one, "of"),
+               number_of(one, "in"));
+    }
+    for (size_t i = 0; i < json_array_size(rare); i++) {
+        const json_t *one = json_array_get(rare, i);
+        char *gpus = json_dumps(json_object_get(one, "gpu_names"), JSON_ENCODE_ANY);
+        printf("%s%s: hardly another node has its GPUs (%s)\n", i ? "          " : "rare      ",
+               str_printable(a, text_of(one, "node")), gpus ? str_printable(a, gpus) : "-");
+        free(gpus);
+    }
+}
+
+static void print_changes(struct fleet_command *c, const json_t *doc)
+{
+    struct arena *a = &c->arena;
+    const json_t *changed = json_object_get(doc, "changed");
+    for (size_t i = 0; i < json_array_size(changed); i++) {
+        const json_t *one = json_array_get(changed, i), *list = json_object_get(one, "changes");
+        printf("%s%s:", i ? "          " : "changed   ", str_printable(a, text_of(one, "node")));
+        for (size_t k = 0; k < json_array_size(list); k++) {
+            const json_t *x = json_array_get(list, k);
+            printf("%s %s %s -> %s", k ? "," : "", str_printable(a, text_of(x, "what")),
+                   str_printable(a, text_of(x, "before")), str_printable(a, text_of(x, "now")));
+        }
+        printf("\n");
+    }
+}
+
+static void print_text(struct fleet_command *c, const json_t *doc)
+{
+    struct arena *a = &c->arena;
+    const json_t *verdicts = json_object_get(doc, "verdicts");
+    const json_t *unknown = json_object_get(doc, "unknown"),
+                 *damaged = json_object_get(doc, "damaged");
+    printf("nodes     %lld: %lld ok, %lld broken, %lld unknown\n", number_of(doc, "nodes"),
+           number_of(verdicts, "ok"), number_of(verdicts, "broken"),
+           number_of(verdicts, "unknown"));
+    print_causes(c, doc);
+    for (size_t i = 0; i < json_array_size(unknown); i++) {
+        const json_t *one = json_array_get(unknown, i);
+        printf("%s%s: %s\n", i ? "          " : "unknown   ",
+               str_printable(a, text_of(one, "node")), str_printable(a, text_of(one, "says")));
+    }
+    print_cohorts(c, doc);
+    print_differences(c, doc);
+    print_changes(c, doc);
+    for (size_t i = 0; i < json_array_size(damaged); i++) {
+        const json_t *one = json_array_get(damaged, i);
+        printf("%s%s, line %lld: %s\n", i ? "          " : "damaged   ",
+               str_printable(a, text_of(one, "file")), number_of(one, "line"), text_of(one, "why"));
+    }
+    if (number_of(doc, "damaged_left_out")) {
+        printf("          and %lld more lines\n", number_of(doc, "damaged_left_out"));
+    }
+}
+
+/* ------------------------------------------------------------------ the command line */
+
+static int report_fleet(struct fleet_command *c)
+{
+    int rc = CLI_OK;
+    fleet_begin(&c->fleet, &c->arena);
+    for (size_t i = 0; i < c->paths.n && rc == CLI_OK; i++) {
+        struct stat st;
+        const char *path = c->paths.items[i];
+        rc = stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? read_folder(c, path)
+                                                         : read_lines(c, path);
+    }
+    if (rc != CLI_OK) {
+        fleet_end(&c->fleet);
+        return rc;
+    }
+    json_t *doc = fleet_report(&c->fleet);
+    const json_t *verdicts = json_object_get(doc, "verdicts");
+    int status =
+        number_of(verdicts, "broken") ? CLI_FINDINGS
+        : number_of(verdicts, "unknown") || c->fleet.n_damaged || number_of(doc, "nodes") == 0
+            ? CLI_CANNOT
+            : CLI_OK;
+    if (c->json) {
+        status = out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output")
+                                                : status;
+    } else {
+        print_text(c, doc);
+        json_decref(doc);
+    }
+    fleet_end(&c->fleet);
+    return status;
+}
+
+static int take_word(struct fleet_command *c, const char *value)
+{
+    if (!c->what) {
+        c->what = value;
+        return strcmp(value, "report") == 0
+                   ? CLI_OK
+                   : cli_fail(CLI_USAGE, "fleet: unknown word %s: gpumend fleet report", value);
+    }
+    VEC_PUSH(&c->arena, &c->paths, value);
+    return CLI_OK;
+}
+
+static int fleet_run(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    struct fleet_command c = {.names = NAMES_DEFAULT};
+    int rc = CLI_OK, id;
+    cli_arena_init(&c.arena);
+    while (rc == CLI_OK && (id = cli_next(&args)) != CLI_END) {
+        switch (id) {
+        case CLI_HELP: arena_release(&c.arena); return CLI_OK;
+        case O_JSON: c.json = true; break;
+        case O_NAMES:
+            rc = str_u64(str_of(args.value), &c.names)
+                     ? CLI_OK
+                     : cli_fail(CLI_USAGE, "fleet: --names expects a number, not %s", args.value);
+            break;
+        case CLI_ARGUMENT: rc = take_word(&c, args.value); break;
+        default: rc = CLI_USAGE; break;
+        }
+    }
+    if (rc == CLI_OK && !c.paths.n) {
+        rc = cli_fail(CLI_USAGE, "fleet: gpumend fleet report FILE|DIR...");
+    }
+    if (rc == CLI_OK) {
+        cli_only_look((struct sandbox){0});
+        rc = report_fleet(&c);
+    }
+    arena_release(&c.arena);
+    return rc;
+}
+
+const struct cli_command cli_fleet = {
+    .name = "fleet",
+    .arguments = "report FILE|DIR... [options]",
+    .summary = "shows causes, cohorts, and who differs, from the lines of many nodes",
+    .text =
+        "Reads lines of gpumend export ndjson, from files and from the files *.ndjson of "
+        "folders. Of\n"
+        "a node the newest line counts; the one before it is the last sweep. Printed are the "
+        "causes\n"
+        "with their nodes, the cohorts (nodes with equal facts), who differs from the majority "
+        "of\n"
+        "the nodes with the same GPUs and in what, what changed since the last sweep, and lines\n"
+        "that are damaged.\n"
+        "\n"
+        "Exit status 1: a node is broken; 3: of one it is unknown, or a line is damaged.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .run = fleet_run,
+};

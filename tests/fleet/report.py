@@ -1,0 +1,186 @@
+#!/usr/bin/python3
+"""What `gpumend fleet report` makes of many nodes: tests/fleet/report.py GPUMEND [--nodes N]
+
+Nodes are lines of `export ndjson` of machines of tests/trees, each repeated, with differences that are planted: a
+driver, a kernel, a C library, an environment, a lost GPU. The report must name each of them and nobody else, count
+the causes, say what changed since the last sweep, and name damaged lines without stopping.
+"""
+import copy
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "trees"))
+from build import write  # noqa: E402
+from machines import MACHINES  # noqa: E402
+
+KINDS = ("geforce-desktop", "nvswitch-with-fabric-manager", "mi210", "cpu-only")
+PLANTED = {"driver": "999.1", "kernel": "1.2.3", "glibc": "2.99", "os": "Other", "target /opt/app": "eeeeeeeeeeee"}
+
+
+class Counts:
+    passed = failed = 0
+
+    def judge(self, name, good, what=""):
+        self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
+        if not good:
+            print(f"FAIL {name}: {what}")
+
+
+def run(exe, *words):
+    done = subprocess.run([str(exe), *map(str, words)], capture_output=True, text=True, timeout=600, check=False,
+                          stdin=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin"})
+    return done.returncode, done.stdout, done.stderr
+
+
+def line_of(exe, folder, machine):
+    root = folder / "trees" / machine
+    if not root.exists():
+        write(MACHINES[machine][1], root)
+    line = json.loads(run(exe, "export", "ndjson", "--root", root)[1])
+    line["targets"] = [{"target": "/opt/app", "verdict": "ok", "environment": "aaaaaaaaaaaa"}]
+    line["facts"]["glibc"] = "2.36"
+    line["time"] = "2026-05-01T12:00:00Z"
+    return line
+
+
+def plant(node, key):
+    """Returns whether this node can have it."""
+    if key == "gpus":
+        node["facts"]["gpus"] -= 1
+        return node["facts"]["gpus"] > 0
+    if key.startswith("target"):
+        node["targets"][0]["environment"] = PLANTED[key]
+        return True
+    before = node["facts"][key]
+    node["facts"][key] = PLANTED[key]
+    return before is not None
+
+
+def synthetic(exe, folder, number):
+    """(lines, {(node, fact)} that are planted)"""
+    numbers = random.Random(7)
+    bases = [line_of(exe, folder, kind) for kind in KINDS]
+    keys = [*PLANTED, "gpus"]
+    lines, planted = [], set()
+    for i in range(number):
+        node = copy.deepcopy(bases[i % len(bases)])
+        node["node"] = f"n{i:05}"
+        if numbers.random() < 0.02:
+            for key in numbers.sample(keys, numbers.choice((1, 1, 2))):
+                trial = copy.deepcopy(node)
+                if plant(trial, key):
+                    node = trial
+                    planted.add((node["node"], key))
+        node["cohort"]["host"] = f"{hash(json.dumps(node['facts'], sort_keys=True)) & 0xffffffffffff:012x}"
+        lines.append(node)
+    return lines, planted
+
+
+def dump(path, lines):
+    path.write_text("".join(json.dumps(x) + "\n" for x in lines))
+
+
+def differences(exe, folder, counts, number):
+    lines, planted = synthetic(exe, folder, number)
+    file = folder / "nodes.ndjson"
+    dump(file, lines)
+    begin = time.monotonic()
+    status, out, err = run(exe, "fleet", "report", file, "--json")
+    seconds = time.monotonic() - begin
+    doc = json.loads(out)
+    found = {(d["node"], d["fact"]) for d in doc["differs"]}
+    counts.judge("nodes", doc["nodes"] == number and status == 0 and not err, f"{status} {doc['nodes']} {err}")
+    counts.judge("found", planted <= found, f"missed {sorted(planted - found)[:5]}")
+    counts.judge("nobody else", found <= planted, f"false {sorted(found - planted)[:5]}")
+    counts.judge("something was planted", len(planted) > number / 100, len(planted))
+    hosts = {x["cohort"]["host"] for x in lines}
+    counts.judge("cohorts", len(doc["cohorts"]) == len(hosts), f"{len(doc['cohorts'])}, not {len(hosts)}")
+    counts.judge("cohorts' nodes", sum(len(c["nodes"]) for c in doc["cohorts"]) == number)
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"{number} nodes: {seconds:.2f} s, at most {memory:.0f} MiB, {len(planted)} planted, "
+          f"{len(found & planted)} found, {len(found - planted)} false, {len(doc['cohorts'])} cohorts")
+
+
+def sweeps(exe, folder, counts):
+    root = folder / "sweeps"
+    root.mkdir()
+    first = [line_of(exe, folder, "geforce-desktop") for _ in range(4)]
+    second = copy.deepcopy(first)
+    for i in range(4):
+        first[i]["node"] = second[i]["node"] = f"n{i}"
+        second[i]["time"] = "2026-05-02T12:00:00Z"
+    broken = line_of(exe, folder, "mismatched-driver")
+    second[1] = {**broken, "node": "n1", "time": "2026-05-02T12:00:00Z"}
+    second[2]["facts"]["driver"] = "570.1"
+    dump(root / "b.ndjson", first + first[:1])
+    dump(root / "a.ndjson", second)
+    (root / "c.txt").write_text("is not read")
+    status, out, _ = run(exe, "fleet", "report", root, "--json")
+    doc = json.loads(out)
+    changed = {c["node"]: {x["what"]: (x["before"], x["now"]) for x in c["changes"]} for c in doc["changed"]}
+    counts.judge("who changed", set(changed) == {"n1", "n2"} and doc["nodes"] == 4, changed)
+    counts.judge("a driver changed", changed["n2"] == {"driver": ("550.90.07", "570.1")}, changed["n2"])
+    counts.judge("a verdict changed", changed["n1"]["verdict"] == ("ok", "broken") and
+                 changed["n1"]["reason"] == (None, "driver-version-mismatch"), changed["n1"])
+    counts.judge("causes", [(c["cause"], c["nodes"]) for c in doc["causes"] if c["severity"] == "error"] ==
+                 [("driver-version-mismatch", ["n1"])] and status == 1, doc["causes"])
+    counts.judge("verdicts", doc["verdicts"] == {"ok": 3, "broken": 1, "unknown": 0}, doc["verdicts"])
+    status, out, _ = run(exe, "fleet", "report", root)
+    counts.judge("text", status == 1 and "driver-version-mismatch (error) on 1: n1\n" in out and
+                 "n2: driver 550.90.07 -> 570.1\n" in out, out)
+
+
+def damage(exe, folder, counts):
+    """Each kind of damage is one line of the report, and the sound line counts."""
+    good = {**line_of(exe, folder, "geforce-desktop"), "node": "n1"}
+    bad = [b"{", b"[]", b"null", b"\xff\xfe", b'{"node": "n2"}', b"x" * 600000, b'{"a":1,"a":2}']
+    for key, value in (("verdict", "fine"), ("node", 7), ("node", ""), ("time", "yesterday"), ("time", "2026-05-01T12:00:00"),
+                       ("findings", [{"cause": "A b", "severity": "error"}]), ("findings", [1]), ("facts", None), ("facts", []),
+                       ("cohort", None), ("targets", {}), ("reason", "x")):
+        bad.append(json.dumps({**good, key: value}).encode())
+    file = folder / "damaged"
+    file.write_bytes(b"\n".join(bad) + b"\n\n" + json.dumps(good).encode())  # without a line's end
+    status, out, err = run(exe, "fleet", "report", file, "--json")
+    doc = json.loads(out)
+    counts.judge("damage", status == 3 and not err and doc["nodes"] == 1 and
+                 [d["line"] for d in doc["damaged"]] == list(range(1, len(bad) + 1)), f"{status} {doc['damaged']}")
+    odd = {**good, "targets": [1, {"target": 2}, {"target": "x\u202ey", "environment": []}], "says": "\x1b[2J"}
+    odd["facts"] = {"gpus": "many", "gpu_names": 3, "driver": {"a": []}, "x\n": 1}
+    file.write_text("".join(json.dumps({**odd, "node": f"n{i}\x1b]0;"}) + "\n" for i in range(4)))
+    status, out, err = run(exe, "fleet", "report", file)
+    counts.judge("odd values", status == 0 and "\x1b" not in out + err, f"{status} {err} {out}")
+    file.write_bytes(b"{\n" * 300)
+    doc = json.loads(run(exe, "fleet", "report", file, "--json")[1])
+    counts.judge("much damage", len(doc["damaged"]) == 100 and doc["damaged_left_out"] == 200)
+    unknown = json.loads(run(exe, "export", "ndjson", "--root", folder / "nowhere", "--node", "n9")[1])
+    dump(file, [good, unknown])
+    status, out, _ = run(exe, "fleet", "report", file)
+    counts.judge("unknown stays unknown", status == 3 and "1 ok, 0 broken, 1 unknown" in out and "n9: " in out, out)
+    for words in (["report", folder / "none"], ["report", "/dev/null"]):
+        counts.judge(f"{words}", run(exe, "fleet", *words)[0] == 3)
+    for words in (["report"], ["repport", file], []):
+        counts.judge(f"{words}", run(exe, "fleet", *words)[0] == 2)
+
+
+def main():
+    exe, counts = Path(sys.argv[1]).resolve(), Counts()
+    number = int(sys.argv[sys.argv.index("--nodes") + 1]) if "--nodes" in sys.argv else 600
+    with tempfile.TemporaryDirectory(prefix="gpumend-fleet.") as name:
+        folder = Path(name)
+        differences(exe, folder, counts, number)
+        sweeps(exe, folder, counts)
+        damage(exe, folder, counts)
+    print(f"{counts.passed} passed, {counts.failed} failed")
+    return 1 if counts.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
