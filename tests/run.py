@@ -110,6 +110,7 @@ SUITES = [
     Suite("test-fleet", "fleet-needs-all", 1800, "{py} tests/fleet/needs.py {exe} --evaluate {build}/evaluate"),
     Suite("test", "fleet-report", 120, "{py} tests/fleet/report.py {exe}"),
     Suite("test-fleet", "fleet-report-10000", 300, "{py} tests/fleet/report.py {exe} --nodes 10000"),
+    Suite("test", "fleet-deploy", 120, "{py} tests/fleet/deploy.py {exe}"),
     Suite("test", "fleet-export", 300, "{py} tests/fleet/export.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),

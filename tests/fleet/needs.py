@@ -123,6 +123,11 @@ def evaluate(counts, program, exe, asked, nodes):
     """Each pair by Kubernetes' own code, and CEL against the same needs."""
     source = HERE / "evaluate"
     subprocess.run(["go", "build", "-o", program, "."], cwd=source, check=True)
+    manifests = sorted((HERE.parents[1] / "deploy/kubernetes").glob("*.yaml"))
+    for file in manifests:
+        if file.name != "kustomization.yaml":
+            text = subprocess.run([program, file], capture_output=True, text=True, check=True).stdout
+            counts.judge(f"{file.name}: strict decoding", text.endswith(" <nil>\n"), text)
     facts = {n: attributes(json.loads(run(exe, "export", "ndjson", "--root", p)[1])) for n, p in nodes.items()}
     lines = [json.dumps({"terms": terms, "labels": labels, "cel": cel, **facts[node]})
              for _, node, terms, labels, cel in asked]

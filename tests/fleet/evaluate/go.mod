@@ -7,6 +7,7 @@ require (
 	k8s.io/apimachinery v0.34.1
 	k8s.io/component-helpers v0.34.1
 	k8s.io/dynamic-resource-allocation v0.34.1
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (

@@ -1,6 +1,7 @@
 // Evaluates what gpumend prints as Kubernetes does: one JSON object a line on standard input
 // {"terms": [...], "labels": {...}, "cel": "...", "driver": "550.90.7", "compute": "8.9.0"}, one
-// answer a line: "true false" for the node affinity and the CEL selector; "-" where there is none.
+// answer a line: "true|false" for the node affinity and the CEL selector; "-" where there is none. With
+// arguments, decodes these manifests into the types of the API instead.
 package main
 
 import (
@@ -9,12 +10,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/cel"
+	"sigs.k8s.io/yaml"
 )
 
 type question struct {
@@ -54,7 +59,32 @@ func selector(q question) string {
 	return fmt.Sprint(matches)
 }
 
+// decode reads a manifest into the API's own type, which must have each of its fields.
+func decode(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var kind metav1.TypeMeta
+	if err := yaml.Unmarshal(text, &kind); err != nil {
+		return err
+	}
+	types := map[string]any{"apps/v1 DaemonSet": &appsv1.DaemonSet{}, "batch/v1 Job": &batchv1.Job{},
+		"v1 Namespace": &v1.Namespace{}}
+	object := types[kind.APIVersion+" "+kind.Kind]
+	if object == nil {
+		return fmt.Errorf("%s %s is not known here", kind.APIVersion, kind.Kind)
+	}
+	return yaml.UnmarshalStrict(text, object)
+}
+
 func main() {
+	for _, path := range os.Args[1:] {
+		fmt.Println(strings.TrimSpace(path), decode(path))
+	}
+	if len(os.Args) > 1 {
+		return
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {

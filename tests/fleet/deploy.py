@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+"""The files of deploy/ do what they say: tests/fleet/deploy.py GPUMEND
+
+Prometheus' rules by promtool (value and absence), Slurm's scripts with a gpumend that is broken, missing, crashes and
+hangs, what is in the manifests, each command of docs/fleet.md. What is not installed is skipped, by name.
+"""
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+TOP = Path(__file__).resolve().parents[2]
+DEPLOY = TOP / "deploy"
+
+
+class Counts:
+    passed = failed = skipped = 0
+
+    def judge(self, name, good, what=""):
+        self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
+        if not good:
+            print(f"FAIL {name}: {what}")
+
+    def skip(self, name):
+        self.skipped += 1
+        print(f"SKIP {name}")
+
+
+def run(*words, **more):
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=120, check=False,
+                          stdin=subprocess.DEVNULL, **more)
+    return done.returncode, done.stdout + done.stderr
+
+
+def prometheus(counts):
+    if not shutil.which("promtool"):
+        counts.skip("promtool is not installed")
+        return
+    for words in (["check", "rules", "gpumend.rules.yml"], ["test", "rules", "gpumend.rules.test.yml"]):
+        status, text = run("promtool", *words, cwd=DEPLOY / "prometheus")
+        counts.judge(" ".join(words), status == 0, text)
+    exported = set(re.findall(r'"(gpumend_\w+)"', (TOP / "src/node/formats.c").read_text()))
+    used = set(re.findall(r"gpumend_\w+", (DEPLOY / "prometheus/gpumend.rules.yml").read_text()))
+    counts.judge("the rules' metrics", used <= exported, used - exported)
+
+
+def slurm(counts, folder):
+    fake = folder / "gpumend"
+    prolog, health = DEPLOY / "slurm/prolog.sh", DEPLOY / "slurm/healthcheck.sh"
+    for what, script, status in (
+            ("broken", "echo 'nouveau-bound: x'; exit 1", 1), ("ok", "echo 'ok: 1 of 1'; exit 0", 0),
+            ("cannot tell", "echo 'cannot tell: x'; exit 0", 0), ("another 1", "echo 'cannot tell: x'; exit 1", 0),
+            ("nothing said", "exit 1", 0), ("usage", "exit 2", 0), ("crash", "kill -SEGV $$", 0),
+            ("killed", "echo 'nouveau-bound: x'; kill -KILL $$", 0)):
+        fake.write_text(f"#!/bin/sh\n{script}\n")
+        fake.chmod(0o755)
+        for file, wanted in ((prolog, status), (health, 0)):
+            got, text = run(file, env={"PATH": os.environ["PATH"], "GPUMEND": str(fake)})
+            counts.judge(f"{file.name}, {what}", got == wanted and (got == 0 or text == "print gpumend: nouveau-bound: x\n"),
+                         f"{got} {text}")
+    for file in (prolog, health):
+        got, _ = run(file, env={"PATH": os.environ["PATH"], "GPUMEND": str(folder / "none")})
+        counts.judge(f"{file.name} without gpumend", got == 0, got)
+    # A hang: timeout is replaced by one that waits a second only.
+    (folder / "bin").mkdir()
+    (folder / "bin/timeout").write_text('#!/bin/sh\nshift 3\nexec /usr/bin/timeout -k 1 1 "$@"\n')
+    (folder / "bin/timeout").chmod(0o755)
+    fake.write_text("#!/bin/sh\nsleep 30\n")
+    for file in (prolog, health):
+        got, _ = run(file, env={"PATH": f"{folder}/bin:{os.environ['PATH']}", "GPUMEND": str(fake)})
+        counts.judge(f"{file.name}, hang", got == 0, got)
+
+
+def kubernetes(counts, exe):
+    """What is decided by us; tests/fleet/evaluate decodes the files into the API's own types."""
+    pod = yaml.safe_load((DEPLOY / "kubernetes/daemonset.yaml").read_text())["spec"]["template"]["spec"]
+    one = pod["containers"][0]
+    security = one["securityContext"]
+    mounts = {m["mountPath"]: m for m in one["volumeMounts"]}
+    counts.judge("no privileges", security["capabilities"] == {"drop": ["ALL"]} and "privileged" not in security and
+                 security["allowPrivilegeEscalation"] is False, security)
+    counts.judge("the host is only read", mounts["/host"]["readOnly"] is True)
+    for command in re.findall(r"^ *(gpumend export .*)$", one["args"][0], re.MULTILINE):
+        words = shlex.split(command)
+        counts.judge(command, run(exe, words[1], words[2], "--help")[0] == 0 and
+                     all(w in run(exe, words[1], "--help")[1] for w in words if w.startswith("--")))
+    plug_in = json.loads((DEPLOY / "kubernetes/gpumend.json").read_text())
+    types = {c["type"] for c in plug_in["conditions"]}
+    counts.judge("NPD's conditions", all(r["condition"] in types for r in plug_in["rules"]), types)
+    status, text = run(exe, *plug_in["rules"][0]["args"])
+    counts.judge("NPD's command", status in (0, 1, 3) and len(text.encode()) <= 81, text)
+    kustomization = yaml.safe_load((DEPLOY / "kubernetes/kustomization.yaml").read_text())
+    files = kustomization["resources"] + [f for g in kustomization["configMapGenerator"] for f in g["files"]]
+    counts.judge("kustomize's files", all((DEPLOY / "kubernetes" / f).exists() for f in files), files)
+
+
+def ansible(counts, exe, folder):
+    if not shutil.which("ansible-playbook"):
+        counts.skip("ansible is not installed")
+        return
+    hosts = folder / "hosts"
+    hosts.write_text("".join(f"n{i} ansible_connection=local ansible_python_interpreter={sys.executable} "
+                             f"remote={folder}/n{i}-gpumend\n" for i in range(3)))
+    (folder / "lines").mkdir()
+    status, text = run("ansible-playbook", "-i", hosts, DEPLOY / "ansible/gpumend.yml", "-e", f"gpumend={exe}",
+                       "-e", f"lines={folder}/lines", env={**os.environ, "HOME": str(folder), "LC_ALL": "C.UTF-8"})
+    counts.judge("ansible", status == 0 and re.search(r"nodes +3: ", text), text[-2000:])
+
+
+def page(counts, exe, folder):
+    """Each command of docs/fleet.md, in a folder of its own."""
+    (folder / "page").mkdir()
+    text = (TOP / "docs/fleet.md").read_text()
+    commands = re.findall(r"^    (gpumend .*)$", text, re.MULTILINE)
+    stand_ins = {"/host": "/", "/shared/gpumend-drains": "drains", "venv": "/usr/bin/env", "node7.json": "node7.json",
+                 "/mnt/node8": "/", "lines": "lines"}
+    (folder / "page/lines").mkdir()
+    run("sh", "-c", f"{shlex.quote(str(exe))} export ndjson > lines/n1.ndjson; {shlex.quote(str(exe))} snapshot --root / > "
+        "node7.json", cwd=folder / "page")
+    for command in commands:
+        words = []
+        for word in shlex.split(command)[1:]:
+            word = stand_ins.get(word, word)
+            words.append(word if word in (">>", "|") else shlex.quote(
+                Path(word).name if word.startswith(("/var/", "/etc/")) else word))
+        status, said = run("sh", "-c", " ".join([shlex.quote(str(exe)), *words]), cwd=folder / "page")
+        no_words = "--as cel" in command or "--as require-cuda" in command  # for a program without a GPU
+        counts.judge(command, (status in (0, 1) or (status == 3 and no_words)) and "unknown option" not in said,
+                     f"{status} {said}")
+    counts.judge("the page has commands", len(commands) >= 10, len(commands))
+
+
+def main():
+    exe, counts = Path(sys.argv[1]).resolve(), Counts()
+    with tempfile.TemporaryDirectory(prefix="gpumend-deploy.") as name:
+        folder = Path(name)
+        prometheus(counts)
+        slurm(counts, folder)
+        kubernetes(counts, exe)
+        ansible(counts, exe, folder)
+        page(counts, exe, folder)
+    print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped")
+    return 1 if counts.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
