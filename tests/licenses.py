@@ -65,7 +65,7 @@ def table_faults(components):
             yield f"{c['name']}: names neither archives nor data, or no text"
     if [c["name"] for c in components] != sorted((c["name"] for c in components), key=str.lower):
         yield "the components are not in order"
-    present = {p.name for p in FOLDER.iterdir()} - {"components.json"}
+    present = {str(p.relative_to(FOLDER)) for p in FOLDER.rglob("*.txt")}
     if present != set(texts):
         yield f"without a component, or without a file: {sorted(present ^ set(texts))}"
 
@@ -127,9 +127,10 @@ def bill_faults(build, components):
 def main():
     build = Path(sys.argv[1]).resolve()
     subprocess.run(["ninja", "-C", build, "gpumend", "installed"], check=True, stdout=subprocess.DEVNULL)
-    components = json.loads((FOLDER / "components.json").read_text(encoding="utf-8"))["components"]
+    every = json.loads((FOLDER / "components.json").read_text(encoding="utf-8"))["components"]
+    components = [c for c in every if c.get("system") != "windows"]
     passed = failed = 0
-    for faults in (linked_faults(build, components), table_faults(components),
+    for faults in (linked_faults(build, components), table_faults(every),
                    printed_faults(build / "gpumend", components), wheel_faults(components),
                    bill_faults(build, components)):
         found = list(faults)

@@ -4,9 +4,10 @@
     tests/windows/exe.py GPUMEND GPUMEND_EXE [--count N]
 
 Compares status, standard output and standard error of the commands that need nothing of the system:
---version, --licenses, help, the knowledge base, the pages of causes, N logs of tests/explain/corpus
+--version, help, the knowledge base, the pages of causes, N logs of tests/explain/corpus
 (by a fresh seed, which is printed), names and texts beyond ASCII, wrong usage. Then what only Windows
-has: its own paths, no DLLs but the system's, and one plain sentence for each absent command.
+has: its own paths, no DLLs but the system's, the notices of what it contains (--licenses), and one
+plain sentence for each absent command.
 """
 
 import argparse
@@ -63,7 +64,7 @@ class Two:
 
 
 def the_same(two, count, seed):
-    for words in (["--version"], ["--licenses"], ["kb", "--help"], ["explain", "--help"],
+    for words in (["--version"], ["kb", "--help"], ["explain", "--help"],
                   ["kb", "--forms"], ["kb", "--forms", "--json"], ["kb", "--keys"], ["kb", "lint"],
                   ["explain", "--list"], ["explain", "--list", "--json"]):
         two.same(*words, status=0)
@@ -94,6 +95,16 @@ def beyond_ascii(two):
     two.same("explain", "--", text)
     two.same("kb", "frage nach cuBLAS für ☃", status=3)
     two.same("explain", "./nicht da 日本", status=3)
+
+
+def own_notices(two):
+    """The works in this executable, and none that only the other one has."""
+    components = json.loads((TOP / "LICENSES/components.json").read_text(encoding="utf-8"))["components"]
+    status, text, _ = two.run("windows", "--licenses")
+    listed = set(re.findall(r"^    (\S+) +\S.* https://", text.decode(), re.MULTILINE))
+    wanted = {c["name"] for c in components if c.get("system") != "linux"}
+    two.count("--licenses", None if status == 0 and listed == wanted and b"ZPL-2.1" in text
+              else f"status {status}, lists {sorted(listed)}, and not {sorted(wanted)}")
 
 
 def windows_alone(two, exe):
@@ -130,6 +141,7 @@ def main():
             two.run("windows", "--version")  # makes the prefix, and says so
             the_same(two, args.count, random.Random(args.seed))
             beyond_ascii(two)
+            own_notices(two)
             windows_alone(two, args.exe)
         finally:
             subprocess.run(["wineserver", "-k"], env=two.env, check=False)
