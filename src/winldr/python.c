@@ -10,7 +10,9 @@ enum {
     FOUND_MAX = 64
 };
 
-const char *const winldr_packages[] = {"torch", "ctranslate2", "onnxruntime", NULL};
+const char *const winldr_packages[] = {"torch",          "ctranslate2",  "onnxruntime",
+                                       "faster_whisper", "whisperx",     "cupy",
+                                       "llvmlite",       "bitsandbytes", NULL};
 
 static const char *join(struct winldr_files *f, const char *folder, const char *name)
 {
@@ -120,9 +122,11 @@ static void find_all(struct winldr_files *f, struct winldr_pythons *ret)
     for (size_t i = 0; i < store.n; i++) {
         if (strncmp(store.items[i], "PythonSoftwareFoundation.", 25) == 0) {
             const char *folder = join(f, "C:\\Program Files\\WindowsApps", store.items[i]);
-            VEC_PUSH(
-                f->arena, &ret->items,
-                (struct winldr_python){folder, "Store", join(f, folder, "python.exe"), folder});
+            VEC_PUSH(f->arena, &ret->items,
+                     (struct winldr_python){.folder = folder,
+                                            .kind = "Store",
+                                            .exe = join(f, folder, "python.exe"),
+                                            .site = folder});
         }
     }
 }
@@ -149,7 +153,11 @@ void winldr_find_pythons(struct winldr_files *files, const char *target, struct 
 struct winldr_process *winldr_python_start(struct winldr_files *files,
                                            const struct winldr_python *py)
 {
-    struct winldr_config config = {.exe = py->exe, .cwd = py->folder};
+    const struct winldr_entry *exe = winldr_files_get(files, py->exe);
+    struct winldr_config config = {.exe = py->exe, .cwd = py->folder, .path = py->path};
+    if (exe->kind == WINLDR_ENTRY_FILE && exe->file->image.state == PE_STATE_OK) {
+        config.machine = exe->file->image.machine;
+    }
     return winldr_process_new(files, files->arena, &config);
 }
 
@@ -174,6 +182,29 @@ static void load_files(struct winldr_process *p, const char *folder, const char 
     }
 }
 
+/* What torch does with each DLL of its folder: after 126 again, by a plain LoadLibrary() with its
+ * folders in front of PATH. That is not done here where PATH is not known. */
+static void load_torch_files(struct winldr_process *p, const char *lib, const char *folders)
+{
+    struct winldr_names names = winldr_files_list(p->files, lib);
+    bool patched = false;
+    for (size_t i = 0; i < names.n; i++) {
+        const char *path = join(p->files, lib, names.items[i]);
+        if (!name_ends(path, ".dll")) {
+            continue;
+        }
+        const struct winldr_load *l = winldr_load(p, path, IMPORT_FLAGS);
+        if (l->outcome != WINLDR_FAILED || l->code != WINLDR_MOD_NOT_FOUND || !p->config.path) {
+            continue;
+        }
+        if (!patched) {
+            winldr_set_path(p, arena_printf(p->arena, "%s;%s", folders, p->config.path));
+            patched = true;
+        }
+        (void)winldr_load(p, path, 0); // kept in p->loads
+    }
+}
+
 static void import_torch(struct winldr_process *p, const struct winldr_python *py,
                          const char *package)
 {
@@ -181,21 +212,157 @@ static void import_torch(struct winldr_process *p, const struct winldr_python *p
     const char *lib = join(p->files, package, "lib");
     const char *library_bin = join(p->files, py->folder, "Library\\bin");
     (void)winldr_add_directory(p, lib); // a full path
+    const char *folders = lib;
     if (is_kind(p->files, library_bin, WINLDR_ENTRY_FOLDER)) {
         (void)winldr_add_directory(p, library_bin);
+        folders = arena_printf(p->arena, "%s;%s", lib, library_bin);
     }
     for (size_t i = 0; i < sizeof runtime / sizeof *runtime; i++) {
         (void)winldr_load(p, runtime[i], WINLDR_DEFAULT_DIRS); // kept in p->loads
     }
-    load_files(p, lib, "", ".dll");
+    load_torch_files(p, lib, folders);
     load_files(p, package, "_C.", ".pyd");
 }
 
-static void import_ctranslate2(struct winldr_process *p, const char *package)
+/* The folders of ROCm's wheels are added as far as they are there: _rocm_sdk_core\bin and each
+ * _rocm_sdk_libraries*\bin, in the order of their names. */
+static void add_rocm_wheels(struct winldr_process *p, const struct winldr_python *py)
+{
+    struct winldr_names names = winldr_files_list(p->files, py->site);
+    for (size_t i = 0; i < names.n; i++) {
+        bool is_rocm = strcmp(names.items[i], "_rocm_sdk_core") == 0 ||
+                       strncmp(names.items[i], "_rocm_sdk_libraries", 19) == 0;
+        const char *bin = join(p->files, join(p->files, py->site, names.items[i]), "bin");
+        if (is_rocm && is_kind(p->files, bin, WINLDR_ENTRY_FOLDER)) {
+            (void)winldr_add_directory(p, bin); // a full path
+        }
+    }
+}
+
+static void import_ctranslate2(struct winldr_process *p, const struct winldr_python *py,
+                               const char *package)
 {
     (void)winldr_add_directory(p, package); // a full path
+    add_rocm_wheels(p, py);
     load_files(p, package, "", ".dll");
     load_files(p, package, "_ext.", ".pyd");
+}
+
+/* The value behind "NAME" and up to the line's end in torch/version.py: "cuda: Optional[str] =
+ * '12.4'". */
+static const char *python_text(struct arena *a, struct str text, const char *name)
+{
+    struct str line;
+    while (str_line(&text, &line)) {
+        struct str head = str_cut(&line, '=');
+        struct str word = str_trim(str_cut(&head, ':'));
+        line = str_trim(line);
+        if (str_is(word, name) && line.n > 2 && (line.s[0] == '\'' || line.s[0] == '"')) {
+            return str_dup(a, (struct str){line.s + 1, line.n - 2});
+        }
+    }
+    return NULL;
+}
+
+struct winldr_torch winldr_torch_read(struct winldr_files *files, const struct winldr_python *py)
+{
+    struct str text;
+    const struct winldr_entry *e =
+        winldr_files_place(files, join(files, py->site, "torch\\version.py"));
+    if (!e->place || root_read(files->root, files->arena, e->place, CFG_MAX, &text) < 0) {
+        return (struct winldr_torch){0};
+    }
+    struct arena *a = files->arena;
+    return (struct winldr_torch){python_text(a, text, "__version__"), python_text(a, text, "cuda"),
+                                 python_text(a, text, "hip")};
+}
+
+static void import_cupy(struct winldr_process *p, const struct winldr_python *py,
+                        const char *package)
+{
+    if (py->cuda_path) {
+        const char *bin = join(p->files, py->cuda_path, "bin"), *wide = join(p->files, bin, "x64");
+        (void)winldr_add_directory(p, bin); // a full path, or it is refused there too
+        if (is_kind(p->files, wide, WINLDR_ENTRY_FOLDER)) {
+            (void)winldr_add_directory(p, wide);
+        }
+    }
+    const char *lib = join(p->files, package, ".data\\lib");
+    if (is_kind(p->files, lib, WINLDR_ENTRY_FOLDER)) {
+        (void)winldr_add_directory(p, lib);
+    }
+    load_files(p, join(p->files, package, "_core"), "core.", ".pyd");
+}
+
+static void import_llvmlite(struct winldr_process *p, const struct winldr_python *py,
+                            const char *package)
+{
+    const char *libs = join(p->files, py->site, "llvmlite.libs");
+    if (is_kind(p->files, libs, WINLDR_ENTRY_FOLDER)) {
+        (void)winldr_add_directory(p, libs); // a full path
+    }
+    load_files(p, join(p->files, package, "binding"), "llvmlite", ".dll");
+}
+
+/* "libbitsandbytes_cuda124.dll" -> 124; 0: another file. */
+static unsigned bitsandbytes_number(const char *name)
+{
+    static const char prefix[] = "libbitsandbytes_cuda";
+    size_t n = sizeof prefix - 1;
+    uint64_t number = 0;
+    bool is_library = strncmp(name, prefix, n) == 0 && name_ends(name, ".dll") &&
+                      str_u64((struct str){name + n, strlen(name) - n - 4}, &number);
+    return is_library && number < 1000 ? (unsigned)number : 0;
+}
+
+/* The library of this CUDA ("124"), or the newest older one of its major, or the oldest newer one;
+ * NULL: there is none, and it is not loaded. */
+static const char *bitsandbytes_library(struct winldr_files *f, const char *package, unsigned cuda)
+{
+    struct winldr_names names = winldr_files_list(f, package);
+    const char *older = NULL, *newer = NULL;
+    for (size_t i = 0; i < names.n; i++) { // in the order of their numbers, which have three digits
+        unsigned number = bitsandbytes_number(names.items[i]);
+        if (number == 0 || number / 10 != cuda / 10) {
+            continue;
+        }
+        older = number <= cuda ? names.items[i] : older;
+        newer = number > cuda && !newer ? names.items[i] : newer;
+    }
+    return older ? older : newer;
+}
+
+static void import_bitsandbytes(struct winldr_process *p, const struct winldr_python *py,
+                                const char *package)
+{
+    struct winldr_torch torch = winldr_torch_read(p->files, py);
+    struct str rest = str_of(torch.cuda ? torch.cuda : "");
+    uint64_t major = 0, minor = 0;
+    import_torch(p, py, join(p->files, py->site, "torch"));
+    const char *name = "libbitsandbytes_cpu.dll";
+    if (str_u64(str_cut(&rest, '.'), &major) && rest.s && str_u64(rest, &minor) && major < 100) {
+        name = bitsandbytes_library(p->files, package, (unsigned)(major * 10 + minor));
+    }
+    if (name && !torch.hip) {
+        (void)winldr_load(p, join(p->files, package, name), IMPORT_FLAGS); // kept in p->loads
+    }
+}
+
+static void import_onnxruntime(struct winldr_process *p, const char *package)
+{
+    load_files(p, join(p->files, package, "capi"), "onnxruntime_pybind11_state", ".pyd");
+}
+
+/* The extension modules of what a package imports. */
+static void import_others(struct winldr_process *p, const struct winldr_python *py,
+                          const char *first, const char *second)
+{
+    const char *const names[] = {first, second};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (names[i] && winldr_has_package(p->files, py, names[i])) {
+            winldr_import_package(p, py, names[i]);
+        }
+    }
 }
 
 void winldr_import_package(struct winldr_process *p, const struct winldr_python *py,
@@ -205,8 +372,18 @@ void winldr_import_package(struct winldr_process *p, const struct winldr_python 
     if (strcmp(package, "torch") == 0) {
         import_torch(p, py, folder);
     } else if (strcmp(package, "ctranslate2") == 0) {
-        import_ctranslate2(p, folder);
+        import_ctranslate2(p, py, folder);
+    } else if (strcmp(package, "faster_whisper") == 0) {
+        import_others(p, py, "ctranslate2", NULL);
+    } else if (strcmp(package, "whisperx") == 0) {
+        import_others(p, py, "ctranslate2", "torch");
+    } else if (strcmp(package, "cupy") == 0) {
+        import_cupy(p, py, folder);
+    } else if (strcmp(package, "llvmlite") == 0) {
+        import_llvmlite(p, py, folder);
+    } else if (strcmp(package, "bitsandbytes") == 0) {
+        import_bitsandbytes(p, py, folder);
     } else {
-        load_files(p, join(p->files, folder, "capi"), "onnxruntime_pybind11_state", ".pyd");
+        import_onnxruntime(p, folder);
     }
 }

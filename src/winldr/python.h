@@ -6,9 +6,13 @@
  * environment the process is the Python that pyvenv.cfg calls home: Scripts\python.exe only starts
  * it. The Store's Python is named and not modelled: a packaged process has another search.
  *
- * Import scripts, by the source of the packages: PyTorch torch/__init__.py, CTranslate2
- * python/ctranslate2/__init__.py; an extension module is loaded with 0x1100 (CPython
- * Python/dynload_win.c), ctypes.CDLL of a path too (Lib/ctypes/__init__.py).
+ * Import scripts, by the source of the packages: PyTorch torch/__init__.py; CTranslate2
+ * python/ctranslate2/__init__.py; faster-whisper faster_whisper/transcribe.py and whisperx
+ * whisperx/asr.py (which import ctranslate2 before torch); CuPy cupy/_environment.py; llvmlite
+ * llvmlite/binding/ffi.py, with the folder that delvewheel adds; bitsandbytes
+ * bitsandbytes/cextension.py (0.50.2: the library of torch's CUDA, else of the nearest release of
+ * its major). An extension module is loaded with 0x1100 (CPython Python/dynload_win.c), ctypes.CDLL
+ * of a path too (Lib/ctypes/__init__.py).
  */
 #ifndef GPUMEND_WINLDR_PYTHON_H
 #define GPUMEND_WINLDR_PYTHON_H
@@ -16,10 +20,12 @@
 #include "winldr/process.h"
 
 struct winldr_python {
-    const char *folder; // of the environment
-    const char *kind;   // "python.org", "venv", "conda", "uv", "embedded", "Store"
-    const char *exe;    // of the process
-    const char *site;   // its site-packages
+    const char *folder;    // of the environment
+    const char *kind;      // "python.org", "venv", "conda", "uv", "embedded", "Store"
+    const char *exe;       // of the process
+    const char *site;      // its site-packages
+    const char *path;      // PATH of the process, or NULL: not known; the caller sets it
+    const char *cuda_path; // CUDA_PATH, or NULL: unset or not known; the caller sets it
 };
 
 struct winldr_pythons {
@@ -42,7 +48,15 @@ bool winldr_has_package(struct winldr_files *files, const struct winldr_python *
 void winldr_import_package(struct winldr_process *p, const struct winldr_python *py,
                            const char *package);
 
-/* A new process of the environment. */
+/* What torch/version.py states. */
+struct winldr_torch {
+    const char *version; // "2.4.0+cpu"; NULL: not known
+    const char *cuda;    // "12.4"; NULL: none
+    const char *hip;     // "6.2.41134"; NULL: none
+};
+struct winldr_torch winldr_torch_read(struct winldr_files *files, const struct winldr_python *py);
+
+/* A new process of the environment; machine: of its program. */
 struct winldr_process *winldr_python_start(struct winldr_files *files,
                                            const struct winldr_python *py);
 

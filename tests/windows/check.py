@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import host  # noqa: E402
 import wine  # noqa: E402
 
 NEW, OLD = (9, 10, 2, 21), (9, 1, 0, 70)
@@ -99,6 +100,142 @@ def wrong_machine(tree):
     put(tree, "Python312/Lib/site-packages/ctranslate2/libiomp5md.dll", machine=0x14C)
 
 
+SITE = "Python312/Lib/site-packages/"
+
+
+def machine(tree, card=host.RTX4090, version="32.0.15.6614", provider=host.NVIDIA, path="", **variables):
+    """The registry and System32 of a machine with one GPU."""
+    parts = host.Tree({card: host.adapter(0, 1)}, [host.driver(provider, version)])
+    settings = parts.control["Control"]["Session Manager"]["Environment"]
+    settings["Path"] = host.hives.Expand("%SystemRoot%\\system32" + path)
+    settings.update(variables)
+    parts.folders = []
+    third, fourth = version.split(".")[2:]
+    parts.files = ({"Windows/System32/nvcuda.dll": (32, 0, int(third), int(fourth))}
+                   if provider == host.NVIDIA else {})
+    parts.write(tree)
+    windows(tree), python(tree)
+
+
+def torch_of(tree, version, cuda=None, hip=None, imports=()):
+    torch(tree, imports=imports)
+    (tree / SITE / "torch/version.py").write_text(
+        f"__all__ = ['__version__']\n__version__ = '{version}'\ndebug = False\n"
+        f"cuda: Optional[str] = {cuda!r}\nhip: Optional[str] = {hip!r}\n")
+
+
+def opens(tree, name="cublas64_12.dll"):
+    """A ctranslate2 that opens cuBLAS at the first use of a GPU."""
+    ctranslate2(tree)
+    with open(tree / SITE / "ctranslate2/ctranslate2.dll", "ab") as file:
+        file.write(b"\0" + name.encode() + b"\0")
+
+
+def sound(tree):
+    machine(tree), torch_of(tree, "2.6.0+cu126", cuda="12.6")
+    (tree / SITE / "llvmlite/binding").mkdir(parents=True)
+    (tree / SITE / "llvmlite/__init__.py").write_text("")
+    put(tree, SITE + "llvmlite/binding/llvmlite.dll", ["msvcp140-8f14.dll"])
+    put(tree, SITE + "llvmlite.libs/msvcp140-8f14.dll")
+    (tree / SITE / "bitsandbytes").mkdir()
+    (tree / SITE / "bitsandbytes/__init__.py").write_text("")
+    put(tree, SITE + "bitsandbytes/libbitsandbytes_cuda118.dll", ["cudart64_110.dll"])
+    put(tree, SITE + "bitsandbytes/libbitsandbytes_cuda124.dll", ["torch_cuda.dll"])
+    put(tree, SITE + "bitsandbytes/libbitsandbytes_cuda128.dll", ["cudart64_999.dll"])
+
+
+def old_torch(tree):
+    machine(tree), torch_of(tree, "2.4.0+cu124", cuda="12.4", imports=["libomp140.x86_64.dll"])
+
+
+def torch_by_path(tree):
+    machine(tree, path=";C:\\tools"), torch_of(tree, "2.6.0+cu126", cuda="12.6", imports=["tool.dll"])
+    put(tree, "tools/tool.dll")
+
+
+def cpu_torch(tree):
+    machine(tree), torch_of(tree, "2.6.0+cpu")
+
+
+def cpu_torch_blackwell(tree):
+    machine(tree, card="VEN_10DE&DEV_2B85&SUBSYS_53001462&REV_A1"), torch_of(tree, "2.6.0+cpu")
+
+
+def amd_torch(tree):
+    machine(tree, card=host.RX5700, provider=host.AMD, version="31.0.24027.1012")
+    torch_of(tree, "2.6.0+cu126", cuda="12.6")
+
+
+def old_driver(tree):
+    machine(tree, version="31.0.15.1659"), torch_of(tree, "2.6.0+cu126", cuda="12.6")
+
+
+def no_cublas(tree):
+    machine(tree), opens(tree)
+
+
+def cublas_of_wheel(tree):
+    machine(tree), opens(tree)
+    put(tree, SITE + "nvidia/cublas/bin/cublas64_12.dll", ["cublasLt64_12.dll"])
+    put(tree, SITE + "nvidia/cublas/bin/cublasLt64_12.dll")
+
+
+def cublas_of_cuda13(tree):
+    base = "Program Files/NVIDIA GPU Computing Toolkit/CUDA/v13.0/"
+    machine(tree, CUDA_PATH="C:\\" + base[:-1].replace("/", "\\")), opens(tree, "cublas64_13.dll")
+    put(tree, base + "bin/x64/cublas64_13.dll")
+
+
+def cublas_by_path(tree):
+    base = "Program Files/NVIDIA GPU Computing Toolkit/CUDA/v12.4/bin"
+    machine(tree, path=";C:\\" + base.replace("/", "\\")), opens(tree)
+    put(tree, base + "/cublas64_12.dll")
+
+
+def cublas_by_setting(tree):
+    base = "Program Files/NVIDIA GPU Computing Toolkit/CUDA/v12.4"
+    machine(tree, CUDA_PATH="C:\\" + base.replace("/", "\\")), opens(tree)
+    put(tree, base + "/bin/cublas64_12.dll")
+
+
+def cublas_of_torch(tree):
+    machine(tree), opens(tree), torch_of(tree, "2.6.0+cu126", cuda="12.6")
+    put(tree, SITE + "torch/lib/cublas64_12.dll")
+    for name in ("cudnn64_9.dll", "cudnn_graph64_9.dll"):
+        put(tree, SITE + "torch/lib/" + name, version=NEW)
+
+
+def hip_of_driver(tree):
+    machine(tree, card=host.RX5700, provider=host.AMD, version="31.0.24027.1012")
+    put(tree, "Windows/System32/amdhip64_6.dll", version=(6, 1, 1, 0))
+    put(tree, "Program Files/AMD/ROCm/6.2/bin/amdhip64_6.dll", version=(6, 2, 1, 0))
+
+
+def store(tree):
+    machine(tree)
+    for path in sorted((tree / "Python312").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    put(tree, "Program Files/WindowsApps/PythonSoftwareFoundation.Python.3.12_x64/python.exe")
+
+
+def narrow(tree):
+    """A Python for x86 with a wheel for x64."""
+    machine(tree), ctranslate2(tree)
+    put(tree, "Python312/python.exe", machine=0x14C)
+
+
+def odd_folder(tree):
+    """A folder whose name both shells have to be kept from reading."""
+    machine(tree)
+    base = "Users/ann/o'neil & co/.venv/"
+    (tree / base).mkdir(parents=True)
+    (tree / base / "pyvenv.cfg").write_text("home = C:\\Python312\n")
+    site = base + "Lib/site-packages/ctranslate2/"
+    ctranslate2(tree, base[:-1])
+    put(tree, base + "Scripts/python.exe")
+    put(tree, site + "libiomp5md.dll", machine=0x14C)
+
+
 # Name, tree, TARGET, status, findings as (id, severity), texts that the answer has, and how many
 # environments.
 MIXED = ("cudnn-mixed-versions", "warning")
@@ -120,6 +257,37 @@ CASES = [
      ["cannot tell: python312.dll", "C:\\Python312\\python.exe"], 1),
     ("a DLL for another machine", wrong_machine, None, 1, [("library-wrong-architecture", "error")],
      ["[WinError 193]", "libiomp5md.dll"], 1),
+    ("a sound machine", sound, None, 3, [], ["RTX 4090", "driver 566.14"], 1),
+    ("libomp140.x86_64.dll of torch 2.4.0", old_torch, None, 1, [("dll-missing", "error")],
+     ["libomp140.x86_64.dll, which", "PowerShell: & 'C:\\Python312\\python.exe' -m pip install --upgrade "
+      '"torch>=2.4.1"', 'cmd:        "C:\\Python312\\python.exe" -m pip install --upgrade'], 1),
+    ("torch finds by PATH what it imports", torch_by_path, None, 3, [], [], 1),
+    ("torch for the CPU beside a GPU", cpu_torch, None, 3, [("build-without-gpu", "warning")],
+     ["computes on the CPU", "https://download.pytorch.org/whl/cu126"], 1),
+    ("torch for the CPU beside Blackwell", cpu_torch_blackwell, None, 3,
+     [("build-without-gpu", "warning")], ["https://download.pytorch.org/whl/cu128"], 1),
+    ("torch for CUDA beside AMD's GPU", amd_torch, None, 3, [("build-for-other-vendor", "warning")],
+     ["built for CUDA 12.6", "RX 5700 XT", "computes on the CPU"], 1),
+    ("a driver that is too old", old_driver, None, 1, [("driver-too-old", "error")],
+     ["driver 516.59 is too old for torch's CUDA 12.6", "528.33"], 1),
+    ("no cuBLAS", no_cublas, None, 1, [("dll-missing", "error")],
+     ["first use of a GPU fails: [WinError 126]", "pip install nvidia-cublas-cu12"], 1),
+    ("cuBLAS of a wheel", cublas_of_wheel, None, 1, [("library-not-on-path", "error")],
+     ["$env:PATH = 'C:\\Python312\\Lib\\site-packages\\nvidia\\cublas\\bin' + ';' + $env:PATH",
+      'set "PATH=C:\\Python312\\Lib\\site-packages\\nvidia\\cublas\\bin;%PATH%"'], 1),
+    ("CUDA 13 has its DLLs in bin\\x64", cublas_of_cuda13, None, 1, [("library-not-on-path", "error")],
+     ["CUDA\\v13.0\\bin\\x64"], 1),
+    ("cuBLAS by PATH", cublas_by_path, None, 3, [], ["unless the program calls"], 1),
+    ("cuBLAS by CUDA_PATH", cublas_by_setting, None, 3, [], [], 1),
+    ("cuBLAS of torch", cublas_of_torch, None, 3, [], ["if the program has imported torch"], 1),
+    ("the driver's HIP before the SDK's", hip_of_driver, None, 3, [("library-wrong-copy", "warning")],
+     ["(6.1.1.0)", "(6.2.1.0)"], 1),
+    ("the Store's Python", store, None, 3, [], ["(Store)", "packaged process"], 1),
+    ("a Python for x86", narrow, None, 1, [("library-wrong-architecture", "error")], ["[WinError 193]"], 1),
+    ("quotes", odd_folder, "C:\\Users\\ann\\o'neil & co\\.venv", 1,
+     [("library-wrong-architecture", "error")],
+     ["& 'C:\\Users\\ann\\o''neil & co\\.venv\\Scripts\\python.exe' -m pip",
+      "\"C:\\Users\\ann\\o'neil & co\\.venv\\Scripts\\python.exe\" -m pip"], 1),
     ("no Python", windows, None, 3, [], ["no Python was found"], 0),
 ]
 

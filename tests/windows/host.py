@@ -61,7 +61,7 @@ class Tree:
 
     def write(self, folder):
         config = folder / "Windows/System32/config"
-        config.mkdir(parents=True)
+        config.mkdir(parents=True, exist_ok=True)
         if self.system:
             data = self.hive or hives.write(self.system, dirty=self.dirty)
             (config / "SYSTEM").write_bytes(data)
