@@ -57,7 +57,14 @@ int root_map_gpu_code(struct root *r, const char *path, const void **ret_data, s
 int root_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
               const struct root_filter *filter, struct root_dir *ret)
 {
-    return operations(r)->list(r, a, path, max_entries, filter, ret);
+    int rc = operations(r)->list(r, a, path, max_entries, filter, ret);
+    if (rc == 0 && ret->truncated && !*r->cut) {
+        size_t n = strnlen(path, sizeof r->cut - 1);
+        memcpy(r->cut, path, n);
+        r->cut[n] = '\0';
+        r->cut_entries = max_entries;
+    }
+    return rc;
 }
 
 int root_readlink(struct root *r, struct arena *a, const char *path, char **ret)

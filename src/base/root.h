@@ -20,6 +20,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
+enum { ROOT_CUT_BYTES = 200 };
+
 struct root {
     int fd;           // O_PATH on the root folder, or -1
     const char *path; // as given; belongs to the caller and must outlive the root
@@ -38,6 +40,10 @@ struct root {
     int reading;     // fd,
     bool is_reading; // if there is one
     struct arena walked;
+    /* The first folder of which root_list() left out entries ("": none), and after how many: what
+     * was found out below the root may be wrong then. A long path is kept in part. */
+    char cut[ROOT_CUT_BYTES];
+    size_t cut_entries;
 };
 
 #define ROOT_EMPTY ((struct root){.fd = -1})

@@ -261,6 +261,12 @@ static void notes_say(struct diag *d)
     if (d->m->unsure) {
         VEC_PUSH(d->a, &d->report->notes, d->m->unsure);
     }
+    const struct root *root = d->m->root;
+    if (root && *root->cut && !(d->m->env && d->m->env->cut)) { // which says it in its own words
+        VEC_PUSH(d->a, &d->report->notes,
+                 arena_printf(d->a, "%s has more than %zu entries; the others were not looked at",
+                              root->cut, root->cut_entries));
+    }
     if (d->m->processes.n == 0 && d->m->host_elsewhere) {
         VEC_PUSH(
             d->a, &d->report->notes,
@@ -298,7 +304,8 @@ static bool devices_are_known(const struct model *m)
  * judged, and an interpreter without a standard library does not start. */
 static bool looked(const struct model *m)
 {
-    if ((m->env && (m->env->denied || m->env->cut || !m->env->base_prefix)) || m->unsure) {
+    if ((m->env && (m->env->denied || m->env->cut || !m->env->base_prefix)) || m->unsure ||
+        (m->root && *m->root->cut)) {
         return false;
     }
     /* The devices of the machine on which an image will run say nothing of the image. */

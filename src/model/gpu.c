@@ -96,21 +96,25 @@ enum model_build model_build_of(const struct ldso_object *o)
     return o->file ? build_of_image(&o->file->image) : MODEL_BUILD_UNKNOWN;
 }
 
+static bool fits_glob(const char *name, void *glob)
+{
+    return str_glob(glob, name);
+}
+
 /* Of the first file of a folder whose name fits and that says it. */
 static enum model_build build_in(struct model *m, const char *folder, const char *glob)
 {
     struct root_dir list;
     enum model_build found = MODEL_BUILD_UNKNOWN;
-    if (root_list(m->root, m->arena, folder, LISTED_MAX, NULL, &list) < 0) {
+    const struct root_filter fitting = {fits_glob, (void *)(uintptr_t)glob};
+    if (root_list(m->root, m->arena, folder, LISTED_MAX, &fitting, &list) < 0) {
         return MODEL_BUILD_UNKNOWN;
     }
     for (size_t i = 0; i < list.n && found == MODEL_BUILD_UNKNOWN; i++) {
-        if (str_glob(glob, list.names[i])) {
-            const struct ldso_entry *e =
-                ldso_store_get(m->store, path_join(m->arena, folder, list.names[i]));
-            bool read = e->open_errno == 0 && e->file && e->file->image.state == ELF_STATE_OK;
-            found = read ? build_of_image(&e->file->image) : found;
-        }
+        const struct ldso_entry *e =
+            ldso_store_get(m->store, path_join(m->arena, folder, list.names[i]));
+        bool read = e->open_errno == 0 && e->file && e->file->image.state == ELF_STATE_OK;
+        found = read ? build_of_image(&e->file->image) : found;
     }
     return found;
 }
@@ -153,14 +157,14 @@ enum model_build model_build_of_dist(struct model *m, const struct py_dist *dist
 static const struct gpu_code *code_in(struct model *m, const char *folder, const char *glob)
 {
     struct root_dir list;
-    if (root_list(m->root, m->arena, folder, LISTED_MAX, NULL, &list) < 0) {
+    const struct root_filter fitting = {fits_glob, (void *)(uintptr_t)glob};
+    if (root_list(m->root, m->arena, folder, LISTED_MAX, &fitting, &list) < 0) {
         return NULL;
     }
     for (size_t i = 0; i < list.n; i++) {
         const char *path = path_join(m->arena, folder, list.names[i]);
-        const struct ldso_entry *e =
-            str_glob(glob, list.names[i]) ? ldso_store_get(m->store, path) : NULL;
-        const struct gpu_code *code = e && e->open_errno == 0 && e->file
+        const struct ldso_entry *e = ldso_store_get(m->store, path);
+        const struct gpu_code *code = e->open_errno == 0 && e->file
                                           ? code_of_file(m, e->file, path, GPU_READ_SECTIONS)
                                           : NULL;
         if (code && (code->n_targets || code->cuda.n_containers)) {

@@ -1,5 +1,7 @@
 #include "model/journal.h"
 
+#include <errno.h>
+
 enum { JOURNALS_MAX = 10000, LOG_BYTES_MAX = 16 << 20 };
 
 /* The kind of a record, `HASH KIND key=value...` (src/apply/journal.h). */
@@ -26,7 +28,7 @@ static bool is_unfinished(struct str log)
 }
 
 bool model_journal_open(struct root *root, struct arena *a, const char *folder,
-                        struct model_journal *ret)
+                        struct model_journal *ret, const char **ret_why)
 {
     struct root_dir list;
     bool found = false;
@@ -37,9 +39,17 @@ bool model_journal_open(struct root *root, struct arena *a, const char *folder,
         struct str log;
         uint64_t id;
         const char *dir = path_join(a, folder, list.names[i]);
-        if (str_u64(str_of(list.names[i]), &id) && (!found || id > ret->id) &&
-            root_read(root, a, path_join(a, dir, "log"), LOG_BYTES_MAX, &log) == 0 &&
-            is_unfinished(log)) {
+        if (!str_u64(str_of(list.names[i]), &id) || (found && id <= ret->id)) {
+            continue;
+        }
+        int rc = root_read(root, a, path_join(a, dir, "log"), LOG_BYTES_MAX, &log);
+        if (rc == -EFBIG) {
+            *ret_why =
+                arena_printf(a,
+                             "%s/log is larger than %d MiB; whether that repair has ended is "
+                             "not known",
+                             dir, LOG_BYTES_MAX >> 20);
+        } else if (rc == 0 && is_unfinished(log)) {
             *ret = (struct model_journal){dir, id};
             found = true;
         }

@@ -479,6 +479,11 @@ static bool step_cdll(struct run *r, struct imported *by, const struct kb_step *
     return !state->failed || s->optional || retry_follows;
 }
 
+static bool fits_glob(const char *name, void *glob)
+{
+    return str_glob(glob, name);
+}
+
 /* The file of a preload in one folder, or NULL. */
 static const char *preload_in(struct run *r, const struct kb_preload *lib, const char *dir)
 {
@@ -491,15 +496,11 @@ static const char *preload_in(struct run *r, const struct kb_preload *lib, const
         }
     }
     struct root_dir list;
-    if (!lib->glob || root_list(m->root, m->arena, dir, FILES_MAX, NULL, &list) < 0) {
+    const struct root_filter fitting = {fits_glob, (void *)(uintptr_t)lib->glob};
+    if (!lib->glob || root_list(m->root, m->arena, dir, FILES_MAX, &fitting, &list) < 0) {
         return NULL; // not there: the next one
     }
-    for (size_t f = 0; f < list.n; f++) {
-        if (str_glob(lib->glob, list.names[f])) {
-            return path_join(m->arena, dir, list.names[f]);
-        }
-    }
-    return NULL;
+    return list.n ? path_join(m->arena, dir, list.names[0]) : NULL;
 }
 
 /* A folder that is not below sys.path, with the value of its variable; NULL if that has none. */

@@ -93,9 +93,10 @@ static void find_unfinished(struct model *m)
                                : NULL;
     if (m->base) {
         (void)model_journal_open(m->root, a, path_join(a, m->base, ".gpumend/journal"),
-                                 &m->unfinished); // the folder says whether
+                                 &m->unfinished, &m->unsure); // the folder says whether
     }
-    (void)model_journal_open(m->root, a, "/var/lib/gpumend/journal", &m->unfinished_system);
+    (void)model_journal_open(m->root, a, "/var/lib/gpumend/journal", &m->unfinished_system,
+                             &m->unsure);
 }
 
 /* An environment, an interpreter, or any other ELF file. */

@@ -191,6 +191,34 @@ def report_faults(exe, top):
         yield "there is memory enough for each"
 
 
+def journal_faults(exe, top):
+    """Journals that are not all read are never "ok": 10001 of them, and one of 17 MiB."""
+    main = top / "main"
+    main.write_bytes(library({"interp": LOADER}))
+    main.chmod(0o755)
+
+    def check():
+        return subprocess.run([str(exe), "check", str(main)], capture_output=True, text=True,
+                              timeout=60, check=False)
+    if check().returncode != 0:
+        yield f"without a journal: status {check().returncode}"
+    log = top / ".gpumend" / "journal" / "1" / "log"
+    log.parent.mkdir(parents=True)
+    with log.open("wb") as file:
+        file.truncate(17 << 20)
+    done = check()
+    if done.returncode != 3 or "is larger than 16 MiB; whether that repair has ended" \
+            not in done.stdout:
+        yield f"a large one: status {done.returncode}: {done.stdout[:300]}"
+    log.unlink()
+    for i in range(2, 10002):
+        (log.parents[1] / str(i)).mkdir()
+    done = check()
+    if done.returncode != 3 or "journal has more than 10000 entries; the others were not looked " \
+            "at" not in done.stdout:
+        yield f"many: status {done.returncode}: {done.stdout[:300]}"
+
+
 def elf_fault(exe, top, make):
     """What is wrong with the answers about a program that loads much, or None."""
     make(top)
@@ -295,7 +323,7 @@ def main():
             failed += 1
             print(f"FAIL too many libraries: {why}")
         passed += 1
-    for faults in (whole_faults, report_faults):
+    for faults in (whole_faults, report_faults, journal_faults):
         with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
             wrong = list(faults(exe, Path(top)))
         for why in wrong:
