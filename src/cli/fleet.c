@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/fleet_replay.h"
 #include "cli/limit.h"
 #include "fleet/fleet.h"
 
@@ -64,18 +65,19 @@ static int by_text(const void *x, const void *y)
     return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
-/* The files NAME.ndjson of a folder, by name. */
-static int read_folder(struct fleet_command *c, const char *path)
+typedef VEC(const char *) path_list;
+
+/* The files of a folder with this end, by name. */
+static int list_folder(struct fleet_command *c, const char *path, const char *end, path_list *ret)
 {
     struct arena *a = &c->arena;
-    VEC(const char *) names = {0};
+    path_list names = {0};
     DIR *dir = opendir(path);
-    int rc = CLI_OK;
     if (!dir) {
         return cli_fail(CLI_CANNOT, "fleet: %s: %s", str_printable(a, path), strerror(errno));
     }
     for (struct dirent *e; (e = readdir(dir)) && names.n < FILES_MAX;) {
-        if (ends_with(e->d_name, ".ndjson") && e->d_name[0] != '.') {
+        if (ends_with(e->d_name, end) && e->d_name[0] != '.') {
             VEC_PUSH(a, &names, path_join(a, path, e->d_name));
         }
     }
@@ -88,8 +90,40 @@ static int read_folder(struct fleet_command *c, const char *path)
     if (names.n) {
         qsort(names.items, names.n, sizeof *names.items, by_text);
     }
+    *ret = names;
+    return CLI_OK;
+}
+
+static int read_folder(struct fleet_command *c, const char *path)
+{
+    path_list names = {0};
+    int rc = list_folder(c, path, ".ndjson", &names);
     for (size_t i = 0; i < names.n && rc == CLI_OK; i++) {
         rc = read_lines(c, names.items[i]);
+    }
+    return rc;
+}
+
+/* Snapshots: the files NAME.json that are named or lie in a folder that is. */
+static int replay_snapshots(struct fleet_command *c)
+{
+    path_list all = {0};
+    int rc = CLI_OK;
+    for (size_t i = 0; i < c->paths.n && rc == CLI_OK; i++) {
+        struct stat st;
+        path_list names = {0};
+        const char *path = c->paths.items[i];
+        if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+            rc = list_folder(c, path, ".json", &names);
+        } else if (ends_with(path, ".json")) {
+            VEC_PUSH(&c->arena, &names, path);
+        }
+        for (size_t k = 0; k < names.n; k++) {
+            VEC_PUSH(&c->arena, &all, names.items[k]);
+        }
+    }
+    if (rc == CLI_OK) {
+        cli_fleet_replay(&c->fleet, all.items, all.n);
     }
     return rc;
 }
@@ -216,11 +250,11 @@ static void print_text(struct fleet_command *c, const json_t *doc)
 static int report_fleet(struct fleet_command *c)
 {
     int rc = CLI_OK;
-    fleet_begin(&c->fleet, &c->arena);
     for (size_t i = 0; i < c->paths.n && rc == CLI_OK; i++) {
         struct stat st;
         const char *path = c->paths.items[i];
         rc = stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? read_folder(c, path)
+             : ends_with(path, ".json")                  ? CLI_OK
                                                          : read_lines(c, path);
     }
     if (rc != CLI_OK) {
@@ -280,8 +314,10 @@ static int fleet_run(const struct cli_command *self, int argc, char **argv)
         rc = cli_fail(CLI_USAGE, "fleet: gpumend fleet report FILE|DIR...");
     }
     if (rc == CLI_OK) {
+        fleet_begin(&c.fleet, &c.arena);
+        rc = replay_snapshots(&c);
         cli_only_look((struct sandbox){0});
-        rc = report_fleet(&c);
+        rc = rc == CLI_OK ? report_fleet(&c) : rc;
     }
     arena_release(&c.arena);
     return rc;

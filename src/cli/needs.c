@@ -139,7 +139,7 @@ static const char *open_node(struct arena *a, const char *path, struct model_tar
     if (s->files.misses.n) {
         return "the snapshot is incomplete";
     }
-    o->host_path = "/";
+    o->host_path = s->root ? s->root : "/"; // of a tree: it states its device nodes itself
     o->host_replay = &s->files;
     return NULL;
 }

@@ -22,6 +22,11 @@ static void note_damage(struct fleet *f, const char *file, size_t line, const ch
     }
 }
 
+void fleet_add_damage(struct fleet *f, const char *file, const char *why)
+{
+    note_damage(f, file, 0, why);
+}
+
 static const char *text_of(const json_t *doc, const char *key)
 {
     return json_string_value(json_object_get(doc, key));

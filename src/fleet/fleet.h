@@ -29,7 +29,7 @@ struct fleet_node {
 
 struct fleet_damage {
     const char *file, *why;
-    size_t line; // from 1
+    size_t line; // from 1; 0: the file as a whole
 };
 
 struct fleet {
@@ -43,6 +43,9 @@ void fleet_begin(struct fleet *f, struct arena *a);
 
 /* `file` names it in messages and must outlive the fleet. */
 void fleet_add_line(struct fleet *f, const char *file, size_t line, struct str text);
+
+/* A file that gives no line at all: line 0. */
+void fleet_add_damage(struct fleet *f, const char *file, const char *why);
 
 /* The whole answer (docs/json/fleet.schema.json); a new reference. */
 json_t *fleet_report(struct fleet *f);

@@ -67,7 +67,7 @@ bool node_is_whole(const json_t *doc)
     bool is_broken = known && strcmp(verdict, "broken") == 0;
     return known && is_broken == (reason != NULL) && (!reason || is_id(reason)) &&
            findings_are_whole(json_object_get(doc, "findings")) && json_is_object(cohort) &&
-           (json_is_object(facts) || (json_is_null(facts) && strcmp(verdict, "unknown") == 0)) &&
+           (json_is_object(facts) || (json_is_null(facts) && strcmp(verdict, "ok") != 0)) &&
            has_texts(fact_of(doc, "compute_capabilities")) && has_texts(fact_of(doc, "gfx")) &&
            json_is_array(json_object_get(doc, "targets"));
 }

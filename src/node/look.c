@@ -12,6 +12,7 @@
 #include "node/node.h"
 #include "py/dist.h"
 #include "report/devices.h"
+#include "snapshot/snapshot.h"
 
 const char *node_digest(struct arena *a, const char *text)
 {
@@ -433,6 +434,69 @@ int node_look(struct arena *a, const struct node_asked *asked, json_t **ret, str
     }
     json_t *doc = document_of(a, l.verdict, l.verdict == DIAG_BROKEN ? l.reason : NULL,
                               sentence_of(&l, facts));
+    json_put(doc, "findings", l.findings);
+    json_put(doc, "findings_left_out", json_integer((json_int_t)l.n_left_out));
+    json_put(doc, "cohort", cohort_of(a, facts, l.targets));
+    json_put(doc, "targets", l.targets);
+    json_put(doc, "facts", facts);
+    *ret = doc;
+    return 0;
+}
+
+/* Its own target's row. */
+static void put_snapshot_target(struct look *l, const struct snapshot *s, const struct model *m,
+                                const struct diag_report *r)
+{
+    struct arena *a = l->a;
+    json_t *row = json_object();
+    json_put(row, "target", out_json_text(a, s->path ? s->path : s->kind));
+    json_put(row, "verdict", out_json_text(a, diag_verdict_name(r->verdict)));
+    json_put(row, "environment", out_json_text(a, identity_of(a, m)));
+    json_add(l->targets, row);
+}
+
+int node_look_at_snapshot(struct arena *a, struct snapshot *s, json_t **ret, struct gm_err *err)
+{
+    const struct node_asked nothing = {0};
+    struct look l = {.a = a,
+                     .asked = &nothing,
+                     .verdict = DIAG_OK,
+                     .findings = json_array(),
+                     .targets = json_array()};
+    struct model_target t;
+    struct diag_report r;
+    json_t *facts = json_null();
+    struct model_target_options o = snapshot_options(s, false);
+    int rc = model_target_open(&t, a, &o, err);
+    if (rc == 0) {
+        diag_run(&t.model, &r);
+        if (t.model.host) {
+            judge_machine(&l, t.model.host, &r);
+        } else {
+            weigh_verdict(&l, put_report(&l, &r, NULL), NULL);
+            weigh_verdict(&l, DIAG_CANNOT_TELL, t.model.host_why);
+        }
+        if (t.model.processes.n) {
+            put_snapshot_target(&l, s, &t.model, &r);
+        }
+        if (s->files.misses.n) {
+            weigh_verdict(
+                &l, DIAG_CANNOT_TELL,
+                arena_printf(a, "the snapshot does not hold %s", s->files.misses.items[0]));
+        }
+        facts = t.model.host
+                    ? node_facts(a, t.model.host, t.model.processes.n ? &t.store : NULL, false)
+                    : json_null();
+    }
+    model_target_close(&t);
+    if (rc < 0) {
+        json_decref(l.findings);
+        json_decref(l.targets);
+        return rc;
+    }
+    json_t *doc =
+        document_of(a, l.verdict, l.verdict == DIAG_BROKEN ? l.reason : NULL,
+                    json_is_object(facts) || l.verdict != DIAG_OK ? sentence_of(&l, facts) : NULL);
     json_put(doc, "findings", l.findings);
     json_put(doc, "findings_left_out", json_integer((json_int_t)l.n_left_out));
     json_put(doc, "cohort", cohort_of(a, facts, l.targets));

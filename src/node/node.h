@@ -42,6 +42,12 @@ struct node_asked {
 int node_look(struct arena *a, const struct node_asked *asked, json_t **ret,
               struct gm_err *err) GM_CHECK;
 
+struct snapshot;
+/* The same of a snapshot, whose target is the only one; without "node", "time", "seconds". What
+ * this gpumend asks for and the snapshot does not hold makes the verdict "unknown". */
+int node_look_at_snapshot(struct arena *a, struct snapshot *s, json_t **ret,
+                          struct gm_err *err) GM_CHECK;
+
 /* The facts of a judged host, as "facts" has them; a new reference. `store` may be NULL: the C
  * library is then unknown. `elsewhere`: see above. */
 json_t *node_facts(struct arena *a, const struct host *h, struct ldso_store *store, bool elsewhere);

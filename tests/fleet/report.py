@@ -170,6 +170,38 @@ def damage(exe, folder, counts):
         counts.judge(f"{words}", run(exe, "fleet", *words)[0] == 2)
 
 
+def snapshots(exe, folder, counts):
+    """Snapshots are judged again as `check --snapshot` does; a damaged one is a line and stops nothing."""
+    root, verdicts = folder / "snapshots", {}
+    root.mkdir()
+    for i, (name, (_, machine)) in enumerate(sorted(MACHINES.items())):
+        if i % 4 == 0:
+            tree = folder / "trees" / name
+            if not tree.exists():
+                write(machine, tree)
+            (root / f"{name}.json").write_text(run(exe, "snapshot", "--root", tree)[1])
+            status, out, _ = run(exe, "check", "--snapshot", root / f"{name}.json", "--json")
+            verdicts[name] = (json.loads(out)["verdict"], status)
+    text = (root / "affinity.json").read_text() if (root / "affinity.json").exists() else next(root.iterdir()).read_text()
+    (root / "x-cut.json").write_text(text[:len(text) // 2])
+    (root / "x-empty.json").write_text("")
+    (root / "x-other.json").write_text('{"schema": 1}')
+    status, out, err = run(exe, "fleet", "report", root, "--json")
+    doc = json.loads(out)
+    got = {n: "broken" for c in doc["causes"] if c["severity"] == "error" for n in c["nodes"]}
+    got.update({u["node"]: "unknown" for u in doc["unknown"]})
+    for name, (verdict, _) in verdicts.items():
+        mine = got.get(name, "ok")
+        # A machine of which nothing is known is never ok in a fleet.
+        counts.judge(f"snapshot of {name}", mine == verdict or (verdict == "ok" and mine == "unknown"),
+                     f"{mine}, check: {verdict}")
+    counts.judge("damaged snapshots", [Path(d["file"]).name for d in doc["damaged"]] ==
+                 ["x-cut.json", "x-empty.json", "x-other.json"] and doc["nodes"] == len(verdicts) and not err, doc["damaged"])
+    begin = time.monotonic()
+    run(exe, "fleet", "report", root)
+    print(f"{len(verdicts) + 3} snapshots: {time.monotonic() - begin:.2f} s")
+
+
 def main():
     exe, counts = Path(sys.argv[1]).resolve(), Counts()
     number = int(sys.argv[sys.argv.index("--nodes") + 1]) if "--nodes" in sys.argv else 600
@@ -178,6 +210,7 @@ def main():
         differences(exe, folder, counts, number)
         sweeps(exe, folder, counts)
         damage(exe, folder, counts)
+        snapshots(exe, folder, counts)
     print(f"{counts.passed} passed, {counts.failed} failed")
     return 1 if counts.failed else 0
 

@@ -1,0 +1,177 @@
+#include "cli/fleet_replay.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/pages.h"
+#include "cdi/files.h"
+#include "cli/cli.h"
+#include "cli/limit.h"
+#include "node/node.h"
+#include "snapshot/snapshot.h"
+
+enum { AT_ONCE_MAX = 64, DEADLINE_MS = 60000, SNAPSHOT_BYTES_MAX = 256 << 20 };
+
+/* ------------------------------------------------------------------ the child */
+
+static int read_snapshot(struct arena *a, const char *path, struct str *ret)
+{
+    struct stat st;
+    FILE *file = fopen(path, "re");
+    if (!file || fstat(fileno(file), &st) < 0 || !S_ISREG(st.st_mode) ||
+        st.st_size > SNAPSHOT_BYTES_MAX) {
+        return -1; // the process ends
+    }
+    char *text = arena_alloc(a, (size_t)st.st_size + 1);
+    *ret = (struct str){text, fread(text, 1, (size_t)st.st_size, file)};
+    return 0;
+}
+
+/* "n7" of "sweep/n7.json" */
+static const char *name_of_node(struct arena *a, const char *path)
+{
+    const char *base = path_base(path);
+    return ends_with(base, ".json") ? arena_strndup(a, base, strlen(base) - strlen(".json")) : base;
+}
+
+static _Noreturn void replay_in_child(const char *path, int output)
+{
+    struct arena a;
+    struct str text;
+    struct gm_err err = {0};
+    struct snapshot s;
+    json_t *doc = NULL;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); // cannot fail for a valid signal
+    if (dup2(output, STDOUT_FILENO) < 0) {
+        _exit(CLI_CANNOT);
+    }
+    cli_arena_init(&a);
+    sandbox_enter(&(struct sandbox){0});
+    if (read_snapshot(&a, path, &text) < 0 || snapshot_decode(&s, &a, text.s, text.n, &err) < 0 ||
+        node_look_at_snapshot(&a, &s, &doc, &err) < 0) {
+        _exit(CLI_CANNOT);
+    }
+    node_sign(&a, doc, name_of_node(&a, path), s.made, 0);
+    int rc = out_json_write(stdout, doc, JSON_COMPACT);
+    _exit(rc == 0 && fflush(stdout) == 0 ? CLI_OK : CLI_CANNOT);
+}
+
+/* ------------------------------------------------------------------ all of them */
+
+struct replay {
+    const char *file; // NULL: free
+    pid_t child;
+    int fd;
+    char *data;
+    size_t n;
+    int64_t end_ms;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void start_replay(struct fleet *f, struct replay *r, const char *file)
+{
+    int ends[2];
+    if (pipe(ends) < 0) {
+        fleet_add_damage(f, file, "no process could be started");
+        return;
+    }
+    r->child = fork();
+    if (r->child == 0) {
+        (void)close(ends[0]);
+        replay_in_child(file, ends[1]);
+    }
+    (void)close(ends[1]);
+    if (r->child < 0) {
+        (void)close(ends[0]);
+        fleet_add_damage(f, file, "no process could be started");
+        return;
+    }
+    r->file = file;
+    r->fd = ends[0];
+    r->n = 0;
+    r->end_ms = now_ms() + DEADLINE_MS;
+}
+
+/* What it printed counts only if it ended well: half a document is none. */
+static void end_replay(struct fleet *f, struct replay *r, bool is_late)
+{
+    int status = 0;
+    pid_t got;
+    if (is_late) {
+        (void)kill(r->child, SIGKILL); // is still ours: it was not waited for
+    }
+    while ((got = waitpid(r->child, &status, 0)) < 0 && errno == EINTR) {
+    }
+    (void)close(r->fd);
+    bool good = got > 0 && !is_late && WIFEXITED(status) && WEXITSTATUS(status) == CLI_OK;
+    if (good) {
+        fleet_add_line(f, r->file, 0, (struct str){r->data, r->n});
+    } else {
+        fleet_add_damage(f, r->file,
+                         is_late ? "judging it took longer than a minute" : "it is no snapshot");
+    }
+    r->file = NULL;
+}
+
+/* Reads what has come; true: it is at its end, or has too much. */
+static bool read_replay(struct replay *r)
+{
+    ssize_t got = read(r->fd, r->data + r->n, NODE_BYTES_MAX - r->n);
+    r->n += got > 0 ? (size_t)got : 0;
+    return (got <= 0 && errno != EINTR) || got == 0 || r->n == NODE_BYTES_MAX;
+}
+
+static void wait_for_some(struct fleet *f, struct replay *all, size_t n)
+{
+    struct pollfd waits[AT_ONCE_MAX];
+    for (size_t i = 0; i < n; i++) {
+        waits[i] = (struct pollfd){all[i].file ? all[i].fd : -1, POLLIN, 0};
+    }
+    (void)poll(waits, n, 1000); // however it ends, each is looked at
+    for (size_t i = 0; i < n; i++) {
+        struct replay *r = &all[i];
+        bool is_late = r->file && now_ms() > r->end_ms;
+        if (r->file && ((waits[i].revents && read_replay(r)) || is_late)) {
+            end_replay(f, r, is_late || r->n == NODE_BYTES_MAX);
+        }
+    }
+}
+
+void cli_fleet_replay(struct fleet *f, const char *const *files, size_t n)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t at_once = processors < 1             ? 1
+                     : processors > AT_ONCE_MAX ? AT_ONCE_MAX
+                                                : (size_t)processors;
+    struct replay all[AT_ONCE_MAX] = {0};
+    size_t next = 0, running = 1;
+    for (size_t i = 0; i < at_once; i++) {
+        all[i].data = arena_alloc(f->arena, NODE_BYTES_MAX);
+    }
+    while (next < n || running) {
+        running = 0;
+        for (size_t i = 0; i < at_once; i++) {
+            if (!all[i].file && next < n) {
+                start_replay(f, &all[i], files[next++]);
+            }
+            running += all[i].file != NULL;
+        }
+        if (running) {
+            wait_for_some(f, all, at_once);
+        }
+    }
+}

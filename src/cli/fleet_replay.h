@@ -1,0 +1,15 @@
+/*
+ * Snapshots of many nodes, each judged again in a child of its own: as many at once as there are
+ * processors, each with a deadline, none of which can do more than look (base/sandbox.h). One that
+ * crashes, hangs or is no snapshot is damage of its file and stops nothing.
+ */
+#ifndef GPUMEND_CLI_FLEET_REPLAY_H
+#define GPUMEND_CLI_FLEET_REPLAY_H
+
+#include "fleet/fleet.h"
+
+/* The node's name is that of the file, without ".json". Called before this process gives its own
+ * rights up, as it starts processes; it reads nothing but what they print. */
+void cli_fleet_replay(struct fleet *f, const char *const *files, size_t n);
+
+#endif
