@@ -79,8 +79,23 @@ size_t str_find_char(struct str s, char c)
 size_t str_find(struct str s, const char *needle)
 {
     size_t n = strlen(needle);
-    const char *p = s.n && n ? memmem(s.s, s.n, needle, n) : NULL;
-    return p ? (size_t)(p - s.s) : s.n;
+    if (n == 0 || n > 3) {
+        const char *p = s.n && n ? memmem(s.s, s.n, needle, n) : NULL;
+        return p ? (size_t)(p - s.s) : s.n;
+    }
+    /* glibc's memmem() goes byte by byte for these; names of libraries are searched for ".so" a
+     * hundred thousand times. */
+    for (size_t at = 0; s.n - at >= n; at++) {
+        const char *p = memchr(s.s + at, needle[0], s.n - at - n + 1);
+        if (!p) {
+            break;
+        }
+        at = (size_t)(p - s.s);
+        if (memcmp(p, needle, n) == 0) {
+            return at;
+        }
+    }
+    return s.n;
 }
 
 struct str str_cut(struct str *s, char sep)

@@ -210,6 +210,15 @@ static void comparing(void **state)
     assert_true(str_is(str_trim(STR(" \t x y \r\n")), "x y"));
     assert_true(str_find(STR("abcabc"), "ca") == 2);
     assert_true(str_find(STR("abc"), "x") == 3);
+    assert_true(str_find(STR("liba.s.so"), ".so") == 6);
+    assert_true(str_find(STR("liba.s"), ".so") == 6);  // the end is not passed
+    assert_true(str_find((struct str){"a.so", 3}, ".so") == 3);
+    assert_true(str_find(STR("..so"), ".so") == 1);
+    assert_true(str_find(STR("abc"), "c") == 2);
+    assert_true(str_find(STR("so"), ".so") == 2);
+    assert_true(str_find(STR("abc"), "") == 3);
+    assert_true(str_find((struct str){0}, "a") == 0);
+    assert_true(str_find(STR("libcudnn.so.9"), "nn.so") == 6);
 }
 
 int main(void)
