@@ -178,6 +178,9 @@ static bool nvrtc_number(const unsigned char *p, size_t n, struct kb_libver *ret
 static bool nvrtc_from_text(const struct elf_image *e, struct kb_libver *ret)
 {
     static const char *const prefixes[] = {"libnvrtc-builtins.so.", "libnvrtc-builtins.alt.so."};
+    if (e->soname && starts_with(e->soname, "libnvrtc-builtins")) {
+        return false; // megabytes of data, which name no other library
+    }
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         size_t length = strlen(prefixes[i]);
         uint64_t at = 0, size = e->size;
