@@ -109,6 +109,8 @@ SUITES = [
     # The whole matrix, with Kubernetes' own code, which Go downloads: not part of CI.
     Suite("test-fleet", "fleet-needs-all", 1800, "{py} tests/fleet/needs.py {exe} --evaluate {build}/evaluate"),
     Suite("test", "fleet-report", 120, "{py} tests/fleet/report.py {exe}"),
+    # Needs root and Debian's Slurm.
+    Suite("test-fleet", "fleet-slurm", 600, "{py} tests/fleet/slurm.py {exe}"),
     Suite("test-fleet", "fleet-report-10000", 300, "{py} tests/fleet/report.py {exe} --nodes 10000"),
     Suite("test", "fleet-deploy", 120, "{py} tests/fleet/deploy.py {exe}"),
     Suite("test", "fleet-export", 300, "{py} tests/fleet/export.py {exe}"),

@@ -1,0 +1,220 @@
+#!/usr/bin/python3
+"""A real Slurm, with deploy/slurm: tests/fleet/slurm.py GPUMEND
+
+Starts munged, slurmctld and three slurmd on this machine, in a folder, on ports of their own. A node that gpumend
+calls broken is drained with the reason and resumed when it is repaired; a node that an administrator drained stays
+drained; a gpumend that crashes, hangs, is missing or has a full disk drains nobody; a prolog drains a broken
+node. Needs root and
+Debian's slurmctld, slurmd, slurm-client and munge; says what it skips.
+"""
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+PROGRAMS = ("slurmctld", "slurmd", "scontrol", "munged", "mungekey")
+NODES = ("n1", "n2", "n3")
+
+
+class Counts:
+    passed = failed = 0
+
+    def judge(self, name, good, what=""):
+        self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
+        if not good:
+            print(f"FAIL {name}: {what}")
+
+
+def free_ports(number):
+    sockets = [socket.socket() for _ in range(number)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class Cluster:
+    def __init__(self, folder, exe):
+        self.folder, self.exe, self.children = folder, exe, []
+        self.env = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "LC_ALL": "C"}
+        for name in ("state", "spool", "log", "etc"):
+            (folder / name).mkdir()
+
+    def start(self, *words):
+        log = open(self.folder / "log" / f"{Path(words[0]).name}-{len(self.children)}", "wb")
+        self.children.append(subprocess.Popen([str(w) for w in words], env=self.env, stdout=log, stderr=log,
+                                              stdin=subprocess.DEVNULL))
+
+    def begin(self):
+        host = socket.gethostname().split(".")[0]
+        key, sock = self.folder / "etc/munge.key", self.folder / "munge.socket"
+        subprocess.run(["mungekey", "--create", "--force", f"--keyfile={key}"], check=True)
+        self.start("munged", "--foreground", "--force", f"--key-file={key}", f"--socket={sock}",
+                   f"--pid-file={self.folder}/munged.pid", f"--log-file={self.folder}/log/munged",
+                   f"--seed-file={self.folder}/munge.seed")
+        control, *ports = free_ports(1 + len(NODES))
+        nodes = "".join(f"NodeName={n} NodeHostname={host} NodeAddr=127.0.0.1 Port={p} CPUs=1 RealMemory=64\n"
+                        for n, p in zip(NODES, ports))
+        (self.folder / "slurm.conf").write_text(f"""ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={control}
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={sock}
+CredType=cred/munge
+StateSaveLocation={self.folder}/state
+SlurmdSpoolDir={self.folder}/spool/%n
+SlurmctldPidFile={self.folder}/slurmctld.pid
+SlurmdPidFile={self.folder}/slurmd-%n.pid
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SwitchType=switch/none
+SelectType=select/cons_tres
+ReturnToService=2
+SlurmdTimeout=300
+Prolog={self.folder}/etc/prolog
+PrologFlags=Alloc
+{nodes}PartitionName=all Nodes={','.join(NODES)} Default=YES State=UP
+""")
+        self.script("prolog", "exit 0")
+        self.start("slurmctld", "-D")
+        for node in NODES:
+            self.start("slurmd", "-D", "-N", node)
+        return self.until(lambda: all(self.state(n)[0] == "IDLE" for n in NODES), 60)
+
+    def end(self):
+        for child in reversed(self.children):
+            child.terminate()
+        for child in self.children:
+            try:
+                child.wait(10)
+            except subprocess.TimeoutExpired:
+                child.kill()
+
+    def script(self, name, text):
+        file = self.folder / "etc" / name
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o755)
+        return file
+
+    def until(self, true, seconds=20):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if true():
+                return True
+            time.sleep(0.3)
+        return False
+
+    def scontrol(self, *words):
+        return subprocess.run(["scontrol", *words], env=self.env, capture_output=True, text=True, timeout=30,
+                              check=False).stdout
+
+    def state(self, node):
+        text = self.scontrol("show", "node", node)
+        state = text.partition("State=")[2].split()
+        return (state[0] if state else "?"), text.partition("Reason=")[2].partition(" [")[0].strip()
+
+    def health(self, node, options="", before="", gpumend=None):
+        """HealthCheckProgram as slurmd starts it."""
+        env = {**self.env, "SLURMD_NODENAME": node, "GPUMEND": str(gpumend or self.exe), "GPUMEND_OPTIONS": options,
+               "GPUMEND_DRAINS": str(self.folder / "drains")}
+        words = [*before.split(), str(TOP / "deploy/slurm/healthcheck.sh")]
+        done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=90, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+
+def drains(c, counts):
+    status, said = c.health("n1", "--gpus 64")
+    state, reason = c.state("n1")
+    counts.judge("a broken node is drained", status == 0 and "DRAIN" in state and reason ==
+                 "gpumend: gpu-count: 0 of the 64 expected GPUs can be used", f"{status} {said} {state} {reason}")
+    _, said = c.health("n1", "--gpus 64 --check /opt/none")
+    counts.judge("and stays drained", "DRAIN" in c.state("n1")[0], said)
+    _, said = c.health("n1", "--check /opt/none")
+    counts.judge("unknown does not resume it", "DRAIN" in c.state("n1")[0] and "cannot tell" in said, said)
+    _, said = c.health("n1")
+    counts.judge("a repaired one is resumed", c.until(lambda: c.state("n1")[0] == "IDLE"), f"{said} {c.state('n1')}")
+    c.scontrol("update", "NodeName=n2", "State=DRAIN", "Reason=disk is being replaced")
+    _, said = c.health("n2")
+    counts.judge("an administrator's drain stays", c.state("n2") == ("IDLE+DRAIN", "disk is being replaced"),
+                 f"{said} {c.state('n2')}")
+    _, said = c.health("n2", "--gpus 64")
+    counts.judge("and its reason", c.state("n2")[1] == "disk is being replaced", said)
+    c.scontrol("update", "NodeName=n2", "State=RESUME")
+    counts.judge("n2 is idle", c.until(lambda: c.state("n2")[0] == "IDLE"), c.state("n2"))
+
+
+def nobody_is_drained(c, counts):
+    crash = c.script("crash", "kill -SEGV $$")
+    hang = c.script("hang", f"exec timeout 1 {c.exe} export slurm --check /opt/none")
+    disk = c.script("disk", "exec strace -f -o /dev/null -e inject=pwrite64,write:error=ENOSPC:when=1+ "
+                            f'-P "$GPUMEND_DRAINS" {c.exe} "$@"')
+    for what, gpumend, options in (("a crash", crash, ""), ("a hang", hang, ""), ("no gpumend", c.folder / "none", ""),
+                                   ("a full disk", disk, "--gpus 64"), ("a wrong option", c.exe, "--wrong"),
+                                   ("cannot tell", c.exe, "--check /opt/none")):
+        status, said = c.health("n3", options, gpumend=gpumend)
+        counts.judge(f"{what} drains nobody", status == 0 and "DRAIN" not in c.state("n3")[0], f"{said} {c.state('n3')}")
+    (c.folder / "drains").write_text("")
+    for node in NODES:
+        c.health(node, "--gpus 64 --drain-limit 2")
+    drained = [n for n in NODES if "DRAIN" in c.state(n)[0]]
+    counts.judge("two an hour", len(drained) == 2, drained)
+    for node in NODES:
+        c.health(node)
+    counts.judge("all are resumed", c.until(lambda: all(c.state(n)[0] == "IDLE" for n in NODES)),
+                 [c.state(n) for n in NODES])
+
+
+def prologs(c, counts):
+    """Slurm itself runs the prolog of a job."""
+    def job(node):
+        return subprocess.run(["srun", "-w", node, "--mem=1", "hostname"], env=c.env, capture_output=True, text=True,
+                              timeout=60, check=False, cwd=c.folder)
+    broken = c.script("broken", f"{c.exe} export slurm --gpus 64")
+    unknown = c.script("unknown", f"{c.exe} export slurm --check /opt/none")
+    for what, gpumend, good in (("ok", c.exe, True), ("cannot tell", unknown, True), ("a crash", c.folder / "etc/crash", True)):
+        c.script("prolog", f"GPUMEND={gpumend} exec {TOP}/deploy/slurm/prolog.sh")
+        done = job("n1")
+        counts.judge(f"a job with a prolog, {what}", (done.returncode == 0) == good and c.state("n1")[0].startswith(("IDLE", "COMP")),
+                     f"{done.stderr} {c.state('n1')}")
+    c.script("prolog", f"GPUMEND={broken} exec {TOP}/deploy/slurm/prolog.sh")
+    try:
+        job("n3")
+    except subprocess.TimeoutExpired:
+        pass  # requeued, and waits for a node
+    counts.judge("a prolog drains a broken node", c.until(lambda: "DRAIN" in c.state("n3")[0]), c.state("n3"))
+
+
+def main():
+    exe, counts = Path(sys.argv[1]).resolve(), Counts()
+    missing = [p for p in PROGRAMS if not shutil.which(p)]
+    if missing or os.getuid() != 0:
+        print(f"SKIP slurm: {', '.join(missing) or 'this user is not root'}\n0 passed, 0 failed, 1 skipped")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="gpumend-slurm.") as name:
+        os.chmod(name, 0o755)
+        cluster = Cluster(Path(name), exe)
+        try:
+            if not cluster.begin():
+                for log in sorted((cluster.folder / "log").iterdir()):
+                    print(log.name, log.read_text(errors="replace")[-1500:])
+                print("SKIP slurm: its daemons do not start here\n0 passed, 0 failed, 1 skipped")
+                return 0
+            drains(cluster, counts)
+            nobody_is_drained(cluster, counts)
+            prologs(cluster, counts)
+        finally:
+            cluster.end()
+    print(f"{counts.passed} passed, {counts.failed} failed")
+    return 1 if counts.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
