@@ -214,7 +214,8 @@ static void repair_by_driver(struct diag *d, struct diag_finding *f, const char 
                     end->linux_min);
         return;
     }
-    diag_repair(d, f, DIAG_REPAIR_TEXT, host_install_nvidia(h),
+    unsigned branch = (unsigned)strtoul(driver_min, NULL, 10);
+    diag_repair(d, f, DIAG_REPAIR_TEXT, host_install_nvidia(h, d->a, NULL, branch),
                 "Update the NVIDIA driver to %s or "
                 "newer%s.",
                 driver_min,

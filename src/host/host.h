@@ -417,8 +417,10 @@ enum host_state host_compat_fits(const struct host *h, struct arena *a, const ch
                                  const struct host_compat *c, const char **ret_why);
 
 /* How this machine's distribution installs NVIDIA's driver, as a shell takes it, by the
- * distribution's own documentation; NULL: not known, or not to be done here (a container). */
-const char *host_install_nvidia(const struct host *h);
+ * distribution's own documentation; NULL: not known, not to be done here (a container), or its
+ * package is not for the GPU `g` (may be NULL) or older than `branch` (0: any). */
+const char *host_install_nvidia(const struct host *h, struct arena *a, const struct host_gpu *g,
+                                unsigned branch);
 
 /* The command that installs a package of NVIDIA's container tools on the host, with their
  * repository where the manager's command for it is one line (docs.nvidia.com, NVIDIA Container

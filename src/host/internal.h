@@ -92,4 +92,16 @@ void host_judge_intel(struct host *h, struct arena *a, struct host_gpu *g);
 void host_collect_unloaded(struct host_look *l);
 bool host_judge_unloaded(const struct host *h, struct arena *a, struct host_gpu *g);
 
+/* Why a GPU that the driver has cannot be used by it: adds the problem. false: nothing says so. */
+bool host_judge_bound(const struct host *h, struct arena *a, struct host_gpu *g);
+
+/* What the driver must be for a GPU, "570 or later", if one of that branch (0: the newest) does not
+ * serve it; NULL: it does, or this is not known. */
+const char *host_driver_wanted(struct arena *a, const struct host_gpu *g, unsigned branch,
+                               bool open_only);
+
+/* `step`, or if the distribution's package is not for the GPU, which driver is. */
+const char *host_install_step(const struct host *h, struct arena *a, const struct host_gpu *g,
+                              const char *step);
+
 #endif

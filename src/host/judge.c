@@ -156,23 +156,28 @@ static void nvidia_driver(struct judge *j)
             arena_printf(j->arena, "which driver is bound cannot be determined: %s", driver->why),
             NULL);
     } else if (bound_to(j->g, "nouveau")) {
-        host_problem_add(j, "nouveau", HOST_NO,
-                         "the nouveau driver is bound, which cannot run CUDA",
-                         "install NVIDIA's driver (it switches nouveau off), then reboot")
-            ->command = host_install_nvidia(j->h);
+        host_problem_add(
+            j, "nouveau", HOST_NO, "the nouveau driver is bound, which cannot run CUDA",
+            host_install_step(j->h, j->arena, j->g,
+                              "install NVIDIA's driver (it switches nouveau off), then reboot"))
+            ->command = host_install_nvidia(j->h, j->arena, j->g, 0);
     } else if (driver->state == HOST_YES && !bound_to(j->g, "nvidia") &&
                !bound_to(j->g, "vfio-pci") && !bound_to(j->g, "pci-stub")) {
         host_problem_add(
             j, "other-driver", HOST_NO,
             arena_printf(j->arena, "the driver bound to it is %s, not nvidia", driver->value),
-            "install NVIDIA's driver, then reboot")
-            ->command = host_install_nvidia(j->h);
+            host_install_step(j->h, j->arena, j->g, "install NVIDIA's driver, then reboot"))
+            ->command = host_install_nvidia(j->h, j->arena, j->g, 0);
     }
 }
 
 static void nvidia_not_loaded(struct judge *j)
 {
     const struct host_nvidia *n = &j->h->nvidia;
+    if (bound_to(j->g, "nvidia")) {
+        (void)host_judge_bound(j->h, j->arena, j->g);
+        return;
+    }
     if (j->g->driver.state != HOST_NO || host_judge_unloaded(j->h, j->arena, j->g)) {
         return;
     }
@@ -202,11 +207,14 @@ static void nvidia_not_loaded(struct judge *j)
             ->command = judge_on(j->h, "debian") || judge_on(j->h, "ubuntu")
                             ? "sudo apt-get install linux-headers-$(uname -r) && sudo dkms "
                               "autoinstall"
-                            : "sudo dkms autoinstall";
+                        : judge_on(j->h, "fedora") ? NULL // akmods or DKMS, by the repository
+                                                   : "sudo dkms autoinstall";
     } else {
-        host_problem_add(j, "no-driver", HOST_NO, "no driver is loaded for it",
-                         "install NVIDIA's driver from the distribution, then reboot")
-            ->command = host_install_nvidia(j->h);
+        host_problem_add(
+            j, "no-driver", HOST_NO, "no driver is loaded for it",
+            host_install_step(j->h, j->arena, j->g,
+                              "install NVIDIA's driver from the distribution, then reboot"))
+            ->command = host_install_nvidia(j->h, j->arena, j->g, 0);
     }
 }
 

@@ -79,6 +79,21 @@ static const struct branches *branches_of(const struct host_gpu *g)
     return NULL;
 }
 
+/* What the driver of a distribution must be for a GPU: "570 or later", "580, its last"; NULL: the
+ * one that it has serves, as far as is known. `branch` 0: the newest. */
+const char *host_driver_wanted(struct arena *a, const struct host_gpu *g, unsigned branch,
+                               bool open_only)
+{
+    const struct branches *b = branches_of(g);
+    if (!b) {
+        return NULL;
+    }
+    if (b->last && (branch == 0 || branch > b->last || open_only)) {
+        return arena_printf(a, "%u, the last for this GPU", b->last);
+    }
+    return branch && branch < b->first ? arena_printf(a, "%u or later", b->first) : NULL;
+}
+
 static bool have_one_driver(const struct branches *a, const struct branches *b)
 {
     unsigned first = a->first > b->first ? a->first : b->first;
@@ -117,8 +132,11 @@ static void add_release_problem(const struct host *h, struct arena *a, struct ho
     added->command = other ? NULL : p->command;
 }
 
-static bool ask_release(const struct host *h, struct arena *a, struct host_gpu *g)
+/* `bound`: the driver has the GPU all the same. A release before Blackwell, one behind the last for
+ * a GPU, and the wrong flavour cannot; of older first branches a table is no better witness. */
+static bool ask_release(const struct host *h, struct arena *a, struct host_gpu *g, bool bound)
 {
+    enum { BLACKWELL = 570 };
     const char *version = driver_version(&h->nvidia);
     const struct branches *b = branches_of(g);
     unsigned branch = version ? (unsigned)strtoul(version, NULL, 10) : 0;
@@ -128,7 +146,7 @@ static bool ask_release(const struct host *h, struct arena *a, struct host_gpu *
     }
     bool told = h->nvidia.flavour.state == HOST_YES;
     bool open = told && strcmp(h->nvidia.flavour.value, "open") == 0;
-    if (branch < b->first) {
+    if (branch < b->first && (!bound || b->first >= BLACKWELL)) {
         p.id = "driver-too-old";
         p.text = arena_printf(a, "the driver %s is too old for this GPU, which needs %u or later",
                               version, b->first);
@@ -140,7 +158,7 @@ static bool ask_release(const struct host *h, struct arena *a, struct host_gpu *
                               version, b->last);
         p.step = arena_printf(a, "install NVIDIA's driver %u, then reboot", b->last);
         p.command = install_branch(h, a, b->last, false);
-    } else if (told && !(open ? b->open : b->proprietary)) {
+    } else if (branch >= b->first && told && !(open ? b->open : b->proprietary)) {
         p.id = "wrong-module";
         p.text = open ? "the open kernel module is loaded, which is for Turing and later GPUs"
                       : "the proprietary kernel module is loaded, and this GPU needs the open one";
@@ -212,16 +230,22 @@ static bool ask_failed_build(const struct host *h, struct arena *a, struct host_
         headers ? arena_printf(a, "tail -n 40 %s", n->build_log.where)
         : unloaded_on(h, "debian") || unloaded_on(h, "ubuntu")
             ? "sudo apt-get install linux-headers-$(uname -r) && sudo dkms autoinstall"
-        : unloaded_on(h, "fedora") ? "sudo dnf install kernel-devel-$(uname -r) && sudo dkms "
-                                     "autoinstall"
-        : unloaded_on(h, "arch")   ? "sudo pacman -S linux-headers && sudo dkms autoinstall"
-                                   : NULL;
+        : unloaded_on(h, "fedora") || unloaded_on(h, "rhel") || unloaded_on(h, "rocky") ||
+                unloaded_on(h, "almalinux") || unloaded_on(h, "centos")
+            ? "sudo dnf install kernel-devel-$(uname -r) && sudo dkms autoinstall"
+        : unloaded_on(h, "arch") ? "sudo pacman -S linux-headers && sudo dkms autoinstall"
+                                 : NULL;
     return true;
+}
+
+bool host_judge_bound(const struct host *h, struct arena *a, struct host_gpu *g)
+{
+    return ask_release(h, a, g, true);
 }
 
 bool host_judge_unloaded(const struct host *h, struct arena *a, struct host_gpu *g)
 {
-    return ask_release(h, a, g) ||
+    return ask_release(h, a, g, false) ||
            (h->nvidia.module.state != HOST_YES &&
             (ask_switched_off(h, a, g) || ask_secure_boot(h, a, g) || ask_failed_build(h, a, g)));
 }

@@ -160,11 +160,11 @@ def wsl_library_not_on_path(t, bad):
 # ---- versions --------------------------------------------------------------------------------
 
 def too_old(name, driver, gpu, good, repair, runtime="libcudart.so.12", version="2.5.1",
-            cuda="12.4", **more):
+            cuda="12.4", good_gpu=None, **more):
     def build(t, bad):
         t.python().torch_for("cuda", cuda, version, needed=[runtime])
         t.cudart(runtime)
-        t.machine(merged(system(), nvidia(driver if bad else good, gpu, is_open=False)))
+        t.machine(merged(system(), nvidia(driver if bad else good, gpu if bad else good_gpu or gpu, is_open=False)))
     case("driver-too-old", "driver-too-old", "NVIDIA driver " + driver, name=name, repair=repair,
          **more)(build)
 
@@ -178,7 +178,7 @@ too_old("driver-one-below-the-floor", "525.60.11", RTX3060, "525.60.13", "nvidia
 too_old("driver-too-old-for-cuda-13", "575.57.08", RTX3060, "580.65.06", "580.65.06 or newer",
         runtime="libcudart.so.13", version="2.15.0", cuda="13.0")
 too_old("driver-ends-for-the-gpu", "470.256.02", K80, "525.60.13",
-        "R470 is the last driver branch that supports this GPU", evidence="row last-kepler")
+        "R470 is the last driver branch that supports this GPU", evidence="row last-kepler", good_gpu=RTX3060)
 
 
 @case("driver-too-old", "driver-too-old", "NVIDIA driver 470.256.02",

@@ -28,8 +28,8 @@ RTX5090 = with_gpu("570.124.06", 0x2b85, "NVIDIA GeForce RTX 5090")
 GTX1080 = with_gpu("580.95.05", 0x1b80, "NVIDIA GeForce GTX 1080", is_open=False)
 H100 = with_gpu("550.90.07", 0x2330, "NVIDIA H100 80GB HBM3", pci_class=0x030200)
 H100_570 = with_gpu("570.124.06", 0x2330, "NVIDIA H100 80GB HBM3", pci_class=0x030200)
-TWO = merged(system(), nvidia("570.124.06", ("0000:01:00.0", 0x2b85, "NVIDIA GeForce RTX 5090"),
-                              ("0000:02:00.0", 0x1b80, "NVIDIA GeForce GTX 1080")))
+TWO = merged(system(), nvidia("570.124.06", ("0000:01:00.0", 0x2684, "NVIDIA GeForce RTX 4090"),
+                              ("0000:02:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"), is_open=False))
 UNKNOWN = with_gpu("550.90.07", 0x2fff, "NVIDIA Graphics Device")
 
 CU121 = ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90")

@@ -208,6 +208,13 @@ MACHINES = {
         system(), nvidia_gpus(RTX4090, driver=None), nvidia_libraries("550.90.07"),
         {"/lib/modules/6.8.0-45-generic/modules.dep": "updates/dkms/nvidia.ko: \n"})),
     "rtx5090-driver-550": (1, not_loaded(RTX5090, UBUNTU)),
+    "rtx5090-bound-to-550": (1, merged(system(), UBUNTU, nvidia("550.90.07", RTX5090))),
+    "rtx5090-no-driver-debian": (1, merged(system(), nvidia_gpus(RTX5090, driver=None))),
+    "gtx1080-no-driver-arch": (1, merged(
+        system(), {"/usr/lib/os-release": "ID=arch\n"},
+        nvidia_gpus(("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"), driver=None))),
+    "gtx1080-bound-to-open-module": (1, merged(system(), nvidia(
+        "550.90.07", ("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080")))),
     "rtx5090-beside-4090": (1, merged(
         system(), nvidia("550.90.07", RTX4090),
         nvidia_gpus(("0000:02:00.0", 0x2b85, "NVIDIA GeForce RTX 5090"), driver=None))),
