@@ -211,7 +211,7 @@ static void comparing(void **state)
     assert_true(str_find(STR("abcabc"), "ca") == 2);
     assert_true(str_find(STR("abc"), "x") == 3);
     assert_true(str_find(STR("liba.s.so"), ".so") == 6);
-    assert_true(str_find(STR("liba.s"), ".so") == 6);  // the end is not passed
+    assert_true(str_find(STR("liba.s"), ".so") == 6); // the end is not passed
     assert_true(str_find((struct str){"a.so", 3}, ".so") == 3);
     assert_true(str_find(STR("..so"), ".so") == 1);
     assert_true(str_find(STR("abc"), "c") == 2);

@@ -353,6 +353,18 @@ int madvise(void *at, size_t size, int advice)
     return 0;
 }
 
+char *strcasestr(const char *in, const char *what)
+{
+    for (size_t n = strlen(what);; in++) {
+        if (_strnicmp(in, what, n) == 0) {
+            return (char *)(uintptr_t)in;
+        }
+        if (!*in) {
+            return NULL;
+        }
+    }
+}
+
 void *memmem(const void *in, size_t n, const void *what, size_t n_what)
 {
     const char *at = in, *first = what;

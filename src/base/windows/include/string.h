@@ -5,6 +5,7 @@
 #include_next <string.h>
 
 void *memmem(const void *in, size_t n, const void *what, size_t n_what);
+char *strcasestr(const char *in, const char *what); // ASCII only
 void *memrchr(const void *in, int c, size_t n);
 
 #endif
