@@ -116,7 +116,7 @@ SUITES = [
     Suite("test", "fleet-export", 300, "{py} tests/fleet/export.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
-    Suite("test", "bounded", 120, "{py} tests/safety/bounded.py {exe}"),
+    Suite("test", "bounded", 300, "{py} tests/safety/bounded.py {exe}"),
     Suite("test", "container", 300, "tests/container/alone.sh {exe}"),
     Suite("test", "cdi", 300, "{py} tests/container/cdi.py {exe}"),
     Suite("test-long", "cdi-engines", 300, "{py} tests/container/cdi_engines.py {exe}"),

@@ -6,8 +6,9 @@
 Each file is position-independent, has no page that is both writable and executable and no executable
 stack, and everything that is relocated is read-only before its code runs. What reads untrusted files
 has stack protectors, checked string functions, and on x86-64 landing pads; the helpers, which use no
-library, can have neither of the former two. Prints the table it checks. What the wheel is built with
-is named by version and hash.
+library, can have neither of the former two. gpumend.exe, where `make windows` has built it, is placed
+anywhere in 64 bits and has no section that is both writable and executable. Prints the table it
+checks. What the wheel is built with is named by version and hash.
 """
 import json
 import re
@@ -49,6 +50,23 @@ def properties(path):
             yield "landing pads", read("objdump", "-d", "--no-show-raw-insn", path).count("endbr64") > 500
 
 
+def windows_properties(path):
+    """Name: holds, of one PE32+ image: its header's DllCharacteristics, and its sections' flags."""
+    data = path.read_bytes()
+    def number(at, size):
+        return int.from_bytes(data[at:at + size], "little")
+    head = number(0x3c, 4)
+    yield "PE32+", data[head:head + 4] == b"PE\0\0" and number(head + 24, 2) == 0x20b
+    flags = number(head + 24 + 70, 2)
+    for bit, name in ((0x20, "HIGH_ENTROPY_VA"), (0x40, "DYNAMIC_BASE"), (0x100, "NX_COMPAT")):
+        yield name, bool(flags & bit)
+    yield "relocations", not number(head + 22, 2) & 1
+    sections = head + 24 + number(head + 20, 2)
+    rights = [number(sections + 40 * i + 36, 4) for i in range(number(head + 6, 2))]
+    write, execute = 1 << 31, 1 << 29
+    yield "no writable code", bool(rights) and not any(r & write and r & execute for r in rights)
+
+
 def flags_of(build):
     """Name: holds, of how each source of the executable, the library and the helpers is compiled. What
     a compiler does not have is not asked of it."""
@@ -88,12 +106,14 @@ def main():
     library = next((p for p in (build / "src/api").glob("libgpumend.so.*.*.*") if p.is_file()), None)
     files = [build / "gpumend", library, *(build / name for name in HELPERS)]
     passed = failed = 0
+    windows = TOP / "build-windows" / "gpumend.exe"
+    files += [windows] if windows.is_file() else []
     for path in files:
         if path is None or not path.is_file():
             print(f"FAIL {path}: is not built")
             failed += 1
             continue
-        held = dict(properties(path))
+        held = dict(windows_properties(path) if path == windows else properties(path))
         passed, failed = passed + sum(held.values()), failed + len(held) - sum(held.values())
         print(f"{path.name:28} {', '.join(name for name in held if held[name])}")
         for name in held:
