@@ -18,6 +18,14 @@ static const char *const known_of_windows[] = {
     "shlwapi.dll",  "user32.dll",     "wldap32.dll",  "ws2_32.dll",
 };
 
+enum { KNOWN_WITHOUT_REGISTRY = 2 }; // each process has these from its start
+
+static bool is_known_dll(const struct winldr_process *p, const char *name)
+{
+    return winldr_name_in(name, known_of_windows, KNOWN_WITHOUT_REGISTRY) ||
+           winldr_name_in(name, p->config.known_dlls, p->config.n_known_dlls);
+}
+
 struct search { // of one request, and of all that it imports
     struct winldr_list list;
     int load;
@@ -361,7 +369,7 @@ static bool answer_before_files(struct winldr_process *p, struct winldr_request 
         }
         return true;
     }
-    if (winldr_name_in(*name, p->config.known_dlls, p->config.n_known_dlls)) {
+    if (is_known_dll(p, *name)) {
         const char *path = winldr_path_join(p->arena, p->system32, *name);
         if (!p->system_seen) {
             assume_module(p, r, *name, WINLDR_VIA_KNOWN_DLL, "System32 is not in the tree");

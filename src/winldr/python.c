@@ -154,7 +154,12 @@ struct winldr_process *winldr_python_start(struct winldr_files *files,
                                            const struct winldr_python *py)
 {
     const struct winldr_entry *exe = winldr_files_get(files, py->exe);
-    struct winldr_config config = {.exe = py->exe, .cwd = py->folder, .path = py->path};
+    struct winldr_config config = {.exe = py->exe,
+                                   .cwd = py->folder,
+                                   .path = py->path,
+                                   .known_dlls = py->known_dlls,
+                                   .n_known_dlls = py->n_known_dlls,
+                                   .unsafe_search = py->unsafe_search};
     if (exe->kind == WINLDR_ENTRY_FILE && exe->file->image.state == PE_STATE_OK) {
         config.machine = exe->file->image.machine;
     }

@@ -20,12 +20,15 @@
 #include "winldr/process.h"
 
 struct winldr_python {
-    const char *folder;    // of the environment
-    const char *kind;      // "python.org", "venv", "conda", "uv", "embedded", "Store"
-    const char *exe;       // of the process
-    const char *site;      // its site-packages
-    const char *path;      // PATH of the process, or NULL: not known; the caller sets it
-    const char *cuda_path; // CUDA_PATH, or NULL: unset or not known; the caller sets it
+    const char *folder;            // of the environment
+    const char *kind;              // "python.org", "venv", "conda", "uv", "embedded", "Store"
+    const char *exe;               // of the process
+    const char *site;              // its site-packages
+    const char *path;              // PATH of the process, or NULL: not known; the caller sets it
+    const char *cuda_path;         // CUDA_PATH, or NULL: unset or not known; the caller sets it
+    const char *const *known_dlls; // of the registry, or NULL: not known; the caller sets it
+    size_t n_known_dlls;
+    bool unsafe_search; // the registry's SafeDllSearchMode is 0; the caller sets it
 };
 
 struct winldr_pythons {

@@ -144,6 +144,22 @@ def sound(tree):
     put(tree, SITE + "bitsandbytes/libbitsandbytes_cuda128.dll", ["cudart64_999.dll"])
 
 
+def known(tree, listed=True):
+    """A file under the name of a known DLL that a search would end at."""
+    sound(tree)
+    if listed:
+        parts = host.one()
+        parts.control["Control"]["Session Manager"]["KnownDLLs"]["any"] = "msvcp140-8f14.dll"
+        parts.folders, parts.files = [], {}
+        parts.write(tree)
+    put(tree, "Windows/System32/msvcp140-8f14.dll")
+    (tree / SITE / "llvmlite.libs/msvcp140-8f14.dll").write_text("not a DLL")
+
+
+def not_known(tree):
+    known(tree, listed=False)
+
+
 def old_torch(tree):
     machine(tree), torch_of(tree, "2.4.0+cu124", cuda="12.4", imports=["libomp140.x86_64.dll"])
 
@@ -258,6 +274,9 @@ CASES = [
     ("a DLL for another machine", wrong_machine, None, 1, [("library-wrong-architecture", "error")],
      ["[WinError 193]", "libiomp5md.dll"], 1),
     ("a sound machine", sound, None, 3, [], ["RTX 4090", "driver 566.14"], 1),
+    ("a known DLL of the registry", known, None, 3, [], [], 1),
+    ("the same, not listed", not_known, None, 1, [("library-wrong-architecture", "error")],
+     ["msvcp140-8f14.dll, which"], 1),
     ("libomp140.x86_64.dll of torch 2.4.0", old_torch, None, 1, [("dll-missing", "error")],
      ["libomp140.x86_64.dll, which", "PowerShell: & 'C:\\Python312\\python.exe' -m pip install --upgrade "
       '"torch>=2.4.1"', 'cmd:        "C:\\Python312\\python.exe" -m pip install --upgrade'], 1),

@@ -67,9 +67,9 @@ class Tree:
             (config / "SYSTEM").write_bytes(data)
         (config / "SOFTWARE").write_bytes(
             hives.write({"Microsoft": {"Windows NT": {"CurrentVersion": self.release}}}))
-        (folder / "Users/ann").mkdir(parents=True)
+        (folder / "Users/ann").mkdir(parents=True, exist_ok=True)
         (folder / "Users/ann/NTUSER.DAT").write_bytes(hives.write(self.user))
-        (folder / "Users/Public").mkdir()
+        (folder / "Users/Public").mkdir(exist_ok=True)
         for path, version in self.files.items():
             (folder / path).write_bytes(wine.dll(version=version))
         for path in self.folders:
