@@ -262,7 +262,8 @@ static bool look_at_windows(struct check *c, int *ret_status)
     if (!o->root_path || c->probe || root_open(&root, o->root_path, &err) < 0) {
         return false; // said by the look at a Linux tree
     }
-    bool taken = cli_windows_check(&c->t.arena, &root, o->target, c->t.json, refused, ret_status);
+    const struct cli_windows_check asked = {o->target, c->t.json, false, refused};
+    bool taken = cli_windows_check(&c->t.arena, &root, &asked, ret_status);
     root_close(&root);
     return taken;
 }

@@ -176,7 +176,7 @@ static int choose_run_with(void *command)
     }
     c->wanted.variables.env = c->t.asked.env;
     c->wanted.variables.n_env = c->t.asked.n_env;
-    c->t.asked.only_open = true;
+    c->t.asked.only_open = c->t.asked.takes_windows = true;
     // What a captured tree says of its own environment counts where nothing else is said.
     c->wanted.variables.host = c->t.asked.root_path ? &c->target.host : NULL;
     int rc = choose_look(c, &choice, &err);

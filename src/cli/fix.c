@@ -6,6 +6,7 @@
 #include "cli/advice.h"
 #include "cli/limit.h"
 #include "cli/target.h"
+#include "cli/windows.h"
 #include "plan/plan.h"
 #include "report/plan.h"
 
@@ -149,6 +150,27 @@ static int fix_open_target(struct fix *c, const struct act *act)
                : cli_fail(CLI_CANNOT, "fix: %s", str_printable(&c->t.arena, err.text));
 }
 
+/* The plan of a Windows tree below --root is printed; nothing of it is carried out from here. */
+static bool fix_windows(struct fix *c, int *ret_status)
+{
+    struct gm_err err;
+    struct root root = ROOT_EMPTY;
+    const char *path = c->t.asked.root_path;
+    if (!path || (c->mode != FIX_PRINT && c->mode != FIX_IN_PROCESS) ||
+        root_open(&root, path, &err) < 0) {
+        return false; // said by the look at a Linux tree
+    }
+    const struct cli_windows_check asked = {.target = c->t.asked.target,
+                                            .json = c->t.json,
+                                            .is_fix = true,
+                                            .refused = c->mode == FIX_IN_PROCESS ? "--in-process"
+                                                       : c->select               ? "--select"
+                                                                                 : NULL};
+    bool taken = cli_windows_check(&c->t.arena, &root, &asked, ret_status);
+    root_close(&root);
+    return taken;
+}
+
 static int fix_run_with(void *command)
 {
     struct fix *c = command;
@@ -168,6 +190,10 @@ static int fix_run_with(void *command)
     }
     if (c->mode != FIX_APPLY && c->mode != FIX_UNDO) {
         cli_only_look((struct sandbox){0});
+    }
+    int status = CLI_CANNOT;
+    if (fix_windows(c, &status)) {
+        return status;
     }
     c->t.asked.only_open = c->mode == FIX_LIST || c->mode == FIX_UNDO;
     int rc = fix_open_target(c, &act);

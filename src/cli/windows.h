@@ -18,10 +18,16 @@ bool cli_windows_is_asked(const char *name, const char *exe);
 
 int cli_windows_why(const struct cli_windows_why *w);
 
-/* Looks at the environment in `target` (or at all that are found) and prints what is wrong; with
- * `refused`, an option that there is not for such a tree, only says so. False, and nothing printed:
- * the root holds no Windows tree. */
-bool cli_windows_check(struct arena *a, struct root *root, const char *target, bool json,
-                       const char *refused, int *ret_status);
+struct cli_windows_check {
+    const char *target; // an environment, or NULL: all that are found
+    bool json;
+    bool is_fix;         // prints the findings that have repairs, as fix does
+    const char *refused; // an option that there is not for such a tree: only that is said; or NULL
+};
+
+/* Looks at the environments and prints what is wrong. False, and nothing printed: the root holds no
+ * Windows tree. */
+bool cli_windows_check(struct arena *a, struct root *root, const struct cli_windows_check *check,
+                       int *ret_status);
 
 #endif

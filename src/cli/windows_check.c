@@ -145,6 +145,31 @@ static int print_all(struct arena *a, const struct host *host, const struct wind
     return broken ? CLI_FINDINGS : CLI_CANNOT;
 }
 
+/* The findings with their repairs; what has none is left to check. */
+static int print_plan(const struct windows_inspection *all, size_t n)
+{
+    size_t n_findings = 0, n_repairs = 0;
+    struct out out;
+    out_init(&out, stdout);
+    for (size_t i = 0; i < n; i++) {
+        if (all[i].findings.n) {
+            print_inspection(&out, &all[i]);
+        }
+        for (size_t k = 0; k < all[i].findings.n; k++) {
+            n_findings++;
+            n_repairs += all[i].findings.items[k].repairs.n;
+        }
+    }
+    if (n_findings) {
+        fprintf(out.file, "%zu findings, %zu repairs. Nothing was changed: run them in Windows.\n",
+                n_findings, n_repairs);
+    } else {
+        fprintf(out.file,
+                "Nothing to repair was found (gpumend check says what was not looked at).\n");
+    }
+    return n_findings ? CLI_FINDINGS : CLI_CANNOT;
+}
+
 /* A target as it was given: of Windows, or below the root. */
 static const char *target_path(const struct winldr_files *files, struct arena *a, const char *path)
 {
@@ -197,18 +222,18 @@ static void set_environment(struct arena *a, const struct host *host, struct win
     }
 }
 
-bool cli_windows_check(struct arena *a, struct root *root, const char *target, bool json,
-                       const char *refused, int *ret_status)
+bool cli_windows_check(struct arena *a, struct root *root, const struct cli_windows_check *check,
+                       int *ret_status)
 {
     struct winldr_files files;
     struct winldr_drive drive = {'C', "/"};
     struct winldr_pythons pythons;
     winldr_files_open(&files, root, a, &drive, 1);
-    const char *folder = target_path(&files, a, target);
+    const char *folder = target_path(&files, a, check->target);
     bool is_tree = winldr_is_tree(&files, folder);
-    if (is_tree && refused) {
-        *ret_status =
-            cli_fail(CLI_CANNOT, "check: %s is not available for a Windows tree", refused);
+    if (is_tree && check->refused) {
+        *ret_status = cli_fail(CLI_CANNOT, "%s: %s is not available for a Windows tree",
+                               check->is_fix ? "fix" : "check", check->refused);
     } else if (is_tree) {
         const struct host *host = machine_of(a, root);
         winldr_find_pythons(&files, folder, &pythons);
@@ -219,7 +244,9 @@ bool cli_windows_check(struct arena *a, struct root *root, const char *target, b
                 .arena = a, .files = &files, .py = &pythons.items.items[i], .host = host};
             windows_inspect(&all[i]);
         }
-        *ret_status = print_all(a, host, all, pythons.items.n, json);
+        *ret_status = check->is_fix && !check->json
+                          ? print_plan(all, pythons.items.n)
+                          : print_all(a, host, all, pythons.items.n, check->json);
     }
     winldr_files_close(&files);
     return is_tree;

@@ -32,6 +32,7 @@ struct model_target_options {
     bool entry_known;
     bool only_open; // model nothing yet: the caller adds the scripts
     /* Adds to the problems of the judged host; `r` is its file system. May be NULL. */
+    bool takes_windows; // a Windows tree is taken for its machine alone; else it is refused
     void (*on_host)(struct root *r, struct arena *a, struct host *h);
     void (*on_look)(void *arg, const char *path); // as in struct root; may be NULL
     void *on_look_arg;

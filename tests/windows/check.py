@@ -311,6 +311,38 @@ CASES = [
 ]
 
 
+# Name, tree, command, status, texts of its output or of what it refuses.
+COMMANDS = [
+    ("fix prints the repairs", cublas_of_wheel, ["fix"], 1,
+     ["1 findings, 1 repairs", "PowerShell: $env:PATH = "]),
+    ("fix where a finding has none", hip_of_driver, ["fix"], 1, ["1 findings, 0 repairs"]),
+    ("fix of a sound machine", sound, ["fix"], 3, ["Nothing to repair was found"]),
+    ("fix as JSON", cublas_of_wheel, ["fix", "--json"], 1, ['"powershell": "$env:PATH = ']),
+    ("fix --select", cublas_of_wheel, ["fix", "--select", "1"], 3,
+     ["fix: --select is not available for a Windows tree"]),
+    ("what is not carried out is not called sound", cublas_of_wheel, ["fix", "--apply"], 3,
+     ["this is a Windows tree"]),
+    ("nor is what snapshot would write", cublas_of_wheel, ["snapshot"], 3, ["this is a Windows tree"]),
+]
+
+
+def failed_commands(gpumend):
+    failed = 0
+    for name, make, command, status, texts in COMMANDS:
+        with tempfile.TemporaryDirectory() as folder:
+            make(Path(folder))
+            before = sorted(Path(folder).rglob("*"))
+            done = subprocess.run([gpumend, *command, "--root", folder], capture_output=True,
+                                  text=True, check=False)
+            changed = sorted(Path(folder).rglob("*")) != before
+        missing = [text for text in texts if text not in done.stdout + done.stderr]
+        if done.returncode != status or missing or changed:
+            failed += 1
+            print(f"FAIL {name}: status {done.returncode}, not found: {missing}, changed: {changed}\n"
+                  f"{done.stdout}{done.stderr}")
+    return failed
+
+
 def main():
     gpumend = os.path.abspath(sys.argv[1])
     failed = 0
@@ -329,7 +361,8 @@ def main():
             failed += 1
             print(f"FAIL {name}: status {done.returncode}, findings {seen}, not found: {missing}\n"
                   f"{done.stdout}{done.stderr}")
-    print(f"{len(CASES) - failed} passed, {failed} failed, 0 skipped")
+    failed += failed_commands(gpumend)
+    print(f"{len(CASES) + len(COMMANDS) - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 
 

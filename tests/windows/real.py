@@ -25,9 +25,11 @@ import worlds  # noqa: E402
 
 CACHE = Path(os.environ.get("GPUMEND_CACHE") or Path.home() / ".cache/gpumend") / "windows"
 WHEELS = {"new": ["ctranslate2==4.8.1", "onnxruntime-gpu==1.31.1", "nvidia-cudnn-cu12==9.10.2.21",
-                  "nvidia-cublas-cu12==12.9.2.10"],
+                  "nvidia-cublas-cu12==12.9.2.10", "torch==2.4.0", "llvmlite==0.50.0",
+                  "bitsandbytes==0.50.2"],
           "old": ["ctranslate2==4.5.0"]}
 SP, OLD = "C:\\Python312\\Lib\\site-packages", "C:\\Old\\Lib\\site-packages"
+TORCH, LIBS = SP + "\\torch\\lib", SP + "\\llvmlite.libs"
 CT2, ORT = SP + "\\ctranslate2", SP + "\\onnxruntime\\capi"
 CUBLAS, CUDNN = SP + "\\nvidia\\cublas\\bin", SP + "\\nvidia\\cudnn\\bin"
 ALTERED, DEFAULT, IMPORT = "0x8", "0x1000", "0x1100"
@@ -80,6 +82,24 @@ SCENARIOS = [
       load(IMPORT, ORT + "\\onnxruntime_providers_cuda.dll")], None),
     ("onnxruntime's CUDA provider, cuBLAS and cuDNN added",
      ["add\t" + CUBLAS, "add\t" + CUDNN, load(IMPORT, ORT + "\\onnxruntime_providers_cuda.dll")], 126),
+    ("torch 2.4.0: fbgemm.dll, behind which libomp140.x86_64.dll is missing",
+     ["add\t" + TORCH, load(IMPORT, TORCH + "\\fbgemm.dll")], 126),
+    ("torch's second try, by PATH", ["add\t" + TORCH, load(IMPORT, TORCH + "\\fbgemm.dll"),
+                                     "path\t" + TORCH, load("0", TORCH + "\\fbgemm.dll")], 126),
+    ("torch: c10.dll", ["add\t" + TORCH, load(IMPORT, TORCH + "\\c10.dll")], None),
+    ("torch: its OpenMP runtime, then ctranslate2's", ["add\t" + TORCH,
+                                                       load(IMPORT, TORCH + "\\libiomp5md.dll"),
+                                                       load(IMPORT, CT2 + "\\ctranslate2.dll")], None),
+    ("ctranslate2's OpenMP runtime, then torch's",
+     ["add\t" + CT2, load(IMPORT, CT2 + "\\libiomp5md.dll"), "add\t" + TORCH,
+      load(IMPORT, TORCH + "\\libiomp5md.dll"), load(DEFAULT, "libiomp5md.dll")], None),
+    ("llvmlite, the folder of its runtime not added",
+     [load(IMPORT, SP + "\\llvmlite\\binding\\llvmlite.dll")], 126),
+    ("llvmlite, the folder of its runtime added",
+     ["add\t" + LIBS, load(IMPORT, SP + "\\llvmlite\\binding\\llvmlite.dll")], None),
+    ("bitsandbytes without cudart", ["add\t" + CUBLAS,
+                                     load(IMPORT, SP + "\\bitsandbytes\\libbitsandbytes_cuda126.dll")],
+     126),
     ("loaded, freed, loaded from elsewhere", ["add\t" + CT2, load(DEFAULT, "libiomp5md.dll"), "free\t0",
                                               "add\t" + OLD + "\\ctranslate2",
                                               load(DEFAULT, "libiomp5md.dll")], None),
