@@ -26,7 +26,7 @@ import corpus  # noqa: E402
 HERE = Path(__file__).resolve().parent
 LIST, THREADS = HERE / "repairs.jsonl", HERE / "threads.jsonl"
 LEAST = 0.85
-HOLD_OUT = 0.0
+HOLD_OUT = 0.6
 TOOL_S = 30
 
 
