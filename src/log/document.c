@@ -43,7 +43,10 @@ static const char *const expressions[KINDS] = {
         "|^(?:docker|podman|nvidia-container-cli|modprobe|srun|slurmstepd|ollama|whisper|python\\d?"
         "|bash|sh|zsh|ffmpeg|nvcc|ld|gcc|make)(?:\\[\\d+\\])?: |^[\\w-]+-\\d+ *\\| "
         "|^(?!Version)[\\w.+-]+(?: +|=+)\\d+\\.\\d+[\\w.+]*$|^#\\d+ +(?:0x|\\[?\\d)"
-        "|^\\|.*(?:MiB|NVIDIA-SMI|N/A)|^\\+[-=]{3,}"),
+        "|^\\|.*(?:MiB|NVIDIA-SMI|N/A)|^\\+[-=]{3,}"
+        "|^Could not (?:load library|locate) \\w[\\w+-]*\\.(?:so|dll)\\b|^Invalid handle\\. Cannot "
+        "load"
+        "|^Unable to load any of \\{"),
     [KIND_TEMPLATE] =
         "^[#*_ ]*(?:describe|steps|to reproduce|reproduc|expected|actual|environment|"
         "system info|logs?\\b|additional|versions?\\b|what happened|bug|issue|error|"
@@ -175,6 +178,20 @@ static enum kind sentence_kind(struct str line)
     return personal ? KIND_PERSONAL : advice ? KIND_ADVICE : KIND_SENTENCE;
 }
 
+/* How many sentences a line has if it is a paragraph, three or more: programs print one or two.
+ * Indirect speech makes it one as well. */
+static size_t sentences_count(struct str s)
+{
+    enum { PARAGRAPH_MIN = 3 };
+    size_t n = str_find(s, " says that ") < s.n ? PARAGRAPH_MIN : 0;
+    for (size_t i = 0; i < s.n; i++) {
+        bool ends = s.s[i] == '.' || s.s[i] == '!' || s.s[i] == '?';
+        bool next = i + 2 < s.n && s.s[i + 1] == ' ' && s.s[i + 2] >= 'A' && s.s[i + 2] <= 'Z';
+        n += ends && (next || i + 1 == s.n);
+    }
+    return n < PARAGRAPH_MIN ? 1 : n;
+}
+
 /* ------------------------------------------------------------------ lines */
 
 struct counts {
@@ -186,6 +203,7 @@ struct counts {
     bool of_output; // the paragraph is a program's
     bool began;     // a line of the paragraph was seen
     bool below_frame;
+    bool prefixed; // the line stands behind a time or the name of a process
 };
 
 static struct str without_bullet(struct str s)
@@ -249,7 +267,9 @@ static bool has_quotation(struct str s)
 
 static void count_line(struct log_rules *r, struct str s, bool message, struct counts *c)
 {
+    enum { STORY_MIN = 4 }; // sentences in one line of somebody who tells a story
     enum kind kind = line_kind(r, s);
+    size_t sentences = c->prefixed ? 1 : sentences_count(s);
     bool bullet = without_bullet(s).s != s.s;
     bool first = !c->began;
     c->began = c->began || has_letter(s);
@@ -276,8 +296,9 @@ static void count_line(struct log_rules *r, struct str s, bool message, struct c
         c->document += 2;
     } else if (kind == KIND_LABEL) {
         c->document++;
-    } else if (kind == KIND_SENTENCE || kind == KIND_ADVICE) {
-        size_t weight = bullet || kind == KIND_ADVICE ? 2 : 1;
+    } else if (kind == KIND_SENTENCE || kind == KIND_ADVICE ||
+               (kind == KIND_PERSONAL && sentences >= STORY_MIN)) {
+        size_t weight = sentences * (bullet || kind == KIND_ADVICE ? 2 : 1);
         *(c->of_output && !bullet ? &c->below : &c->document) += weight;
     } else if (kind == KIND_PHRASE && bullet) {
         c->document++;
@@ -301,9 +322,8 @@ static void take_document_line(struct log_rules *r, struct str raw, bool message
     if (!str_is_utf8(s.s, s.n)) {
         return;
     }
-    if (line.body > 2) { // behind a time or the name of a process: no document has these
-        c->output++;
-    }
+    c->prefixed = line.body > 2; // no document has these
+    c->output += c->prefixed;
     count_line(r, s, message, c);
 }
 
