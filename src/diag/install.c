@@ -373,8 +373,12 @@ static bool is_of_system(const struct diag *d, enum kb_manager manager)
         [HOST_APK] = KB_MANAGER_DRIVER, // it has none of them
     };
     enum host_manager system = host_manager(d->m->root, d->a);
-    return system == HOST_MANAGER_NONE ? manager == KB_MANAGER_APT || manager == KB_MANAGER_DNF
-                                       : own[system] == manager;
+    if (system != HOST_MANAGER_NONE) {
+        return own[system] == manager;
+    }
+    /* A system that os-release names and that has neither of them: NixOS, Void. */
+    bool is_another = host_system(d->m->root, d->a).id != NULL;
+    return !is_another && (manager == KB_MANAGER_APT || manager == KB_MANAGER_DNF);
 }
 
 static bool uses_manager(const struct diag *d, enum kb_manager manager)

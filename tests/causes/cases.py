@@ -76,6 +76,15 @@ def missing_for_a_file(t, bad):
     return {"target": "/opt/app/app"}
 
 
+@case("library-missing", "lib-missing", "libcublas.so.12",
+      repair=r"^Install the package that provides libcublas\.so\.12\.$")
+def missing_on_a_system_of_another_manager(t, bad):
+    """Neither apt-get nor dnf is there."""
+    missing_for_a_file(t, bad)
+    t.put("/etc/os-release", "ID=void\n")
+    return {"target": "/opt/app/app"}
+
+
 @case("library-not-on-path", "lib-not-on-path", "libcublas.so.12",
       repair=r"export LD_LIBRARY_PATH=\S*/nvidia/cublas/lib",
       evidence="nvidia/cublas/lib/libcublas.so.12.*nvidia-cublas-cu12 12.4.5.8")
