@@ -7,6 +7,7 @@
 #include "cli/limit.h"
 #include "cli/paste.h"
 #include "cli/probing.h"
+#include "cli/replace.h"
 #include "cli/target.h"
 #include "cli/windows.h"
 #include "cdi/files.h"
@@ -294,8 +295,11 @@ static int check_run_with(void *command)
     if (c->probe && cli_limit_lift("check --probe") != CLI_OK) {
         return CLI_USAGE;
     }
-    if (c->sarif_file && strcmp(c->sarif_file, "-") != 0 && !freopen(c->sarif_file, "we", stdout)) {
-        return cli_fail(CLI_CANNOT, "check: %s: %s", c->sarif_file, strerror(errno));
+    int sent =
+        c->sarif_file && strcmp(c->sarif_file, "-") != 0 ? cli_redirect_output(c->sarif_file) : 0;
+    if (sent < 0) {
+        return cli_fail(CLI_CANNOT, "check: %s: %s", c->sarif_file,
+                        sent == -ELOOP ? "it is a link of another user" : strerror(-sent));
     }
     if (c->snapshot_file) { // which asks nothing of this machine
         sandbox_enter(&(struct sandbox){0});

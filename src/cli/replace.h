@@ -12,4 +12,9 @@
 int cli_replace_file(struct arena *a, const char *path, const char *text,
                      struct gm_err *err) GM_CHECK;
 
+/* Makes standard output a file that the user names, which is emptied. A link is followed only if it
+ * belongs to the user or root: in a folder that others may write it could lead anywhere. Negative
+ * errno; -ELOOP: such a link. */
+int cli_redirect_output(const char *path) GM_CHECK;
+
 #endif

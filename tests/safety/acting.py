@@ -317,6 +317,26 @@ def above_faults(exe, w, top):
                 yield f"{mode:o} {owner} {words[0]}: changed {mine.changed()[:4]}"
 
 
+def output_faults(exe, w, top):
+    """`check --sarif FILE` writes through a link of the user's own, and not through another's."""
+    folder = top / "shared"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    for owner in (os.geteuid(), 12345):
+        kept, link = folder.parent / f"kept-{owner}", folder / f"link-{owner}"
+        kept.write_text("mine", encoding="utf-8")
+        link.symlink_to(kept)
+        if owner != os.geteuid():
+            if os.geteuid() != 0:
+                return
+            os.chown(link, owner, -1, follow_symlinks=False)
+        done = subprocess.run([exe, "check", "--sarif", link, w.prefix], cwd="/", timeout=60,
+                              capture_output=True, text=True, check=False)
+        is_written = kept.read_text(encoding="utf-8") != "mine"
+        if is_written != (owner == os.geteuid()) or (not is_written and done.returncode != 3):
+            yield f"of {owner}: status {done.returncode}, written {is_written}: {done.stderr}"
+
+
 def group_faults(exe, w, top):
     """What a group that is not this user's alone may write is refused, and why is said."""
     mine = World(exe, top / "groups")
@@ -362,7 +382,7 @@ def main():
         for name, check in (("secrets", secret_faults), ("words", word_faults),
                             ("patchelf", editor_faults), ("uv", installer_faults),
                             ("interpreter", interpreter_faults), ("above", above_faults),
-                            ("groups", group_faults), ("package", package_faults)):
+                            ("groups", group_faults), ("output", output_faults), ("package", package_faults)):
             faults = list(check(w.exe, w, Path(top)))
             for fault in faults:
                 print(f"FAIL {name}: {fault}")
