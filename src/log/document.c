@@ -178,11 +178,11 @@ static enum kind sentence_kind(struct str line)
     return personal ? KIND_PERSONAL : advice ? KIND_ADVICE : KIND_SENTENCE;
 }
 
-/* How many sentences a line has if it is a paragraph, three or more: programs print one or two.
+/* How many sentences a line has if it is a paragraph, four or more: programs print up to three.
  * Indirect speech makes it one as well. */
 static size_t sentences_count(struct str s)
 {
-    enum { PARAGRAPH_MIN = 3 };
+    enum { PARAGRAPH_MIN = 4 };
     size_t n = str_find(s, " says that ") < s.n ? PARAGRAPH_MIN : 0;
     for (size_t i = 0; i < s.n; i++) {
         bool ends = s.s[i] == '.' || s.s[i] == '!' || s.s[i] == '?';
