@@ -500,13 +500,31 @@ static bool every_property_known(struct ask *k, const struct ask_table *t)
     return true;
 }
 
+/* "nvidia-cublas (CUDA 13)": the CUDA is that of the package itself. */
+static bool is_package_of_cuda(struct ask *k, const struct kb_provides *all)
+{
+    const char *cuda = ask_given(k, KEY_CUDA);
+    for (size_t i = 0; cuda && i < all->n; i++) {
+        const struct kb_provide *p = &all->rows[i];
+        for (size_t v = 0; v < p->n_providers && p->cuda_major == atoi(cuda); v++) {
+            if (p->providers[v].manager == KB_MANAGER_PIP &&
+                strcmp(p->providers[v].package, k->q->package) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Properties of releases and their builds: "which cuDNN does torch 2.5.1 use". */
 int form_property(struct ask *k, struct gm_err *err)
 {
     struct ask_releases all;
     struct kb_drivers drivers; // loaded here, where an error can be told
+    struct kb_provides provides;
     int rc = ask_releases_find(k, &all, err);
     rc = rc < 0 ? rc : kb_drivers(k->kb, &drivers, err);
+    rc = rc < 0 ? rc : kb_provides(k->kb, &provides, err);
     unsigned order = k->q->said & (SAID_FIRST | SAID_LAST);
     bool one_arch = order != (SAID_FIRST | SAID_LAST) &&
                     (k->q->asked & (ASKED_ARCH | ASKED_TARGET | PROPERTIES_ASKED)) == ASKED_ARCH;
@@ -516,6 +534,7 @@ int form_property(struct ask *k, struct gm_err *err)
     struct ask_table t = property_table(k->q);
     bool filtered =
         k->q->named & (NAMED_CUDA | NAMED_ROCM | NAMED_BUILD) || k->q->asked & ASKED_ROCM;
+    filtered = filtered && (asks_for_builds(k->q) || !is_package_of_cuda(k, &provides));
     for (size_t i = 0; i < all.items.n; i++) {
         const struct ask_release *r = &all.items.items[i];
         size_t before = t.lines.n;
