@@ -188,6 +188,8 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "$word" -- "$cur")
     elif [[ $command == container ]]; then
         mapfile -t COMPREPLY < <(compgen -W "check cdi docker podman compose kubernetes kubernetes-deployment kubernetes-claim quadlet devcontainer apptainer enroot pyxis incus lxc nspawn dockerfile" -- "$cur")
+    elif [[ $command == fleet ]] && ((COMP_CWORD == 2)); then
+        mapfile -t COMPREPLY < <(compgen -W "report add" -- "$cur")
     elif [[ $command == export ]]; then
         mapfile -t COMPREPLY < <(compgen -W "prometheus nfd npd slurm ndjson" -- "$cur")
     elif [[ $command == explain ]]; then

@@ -157,6 +157,7 @@ static const struct row making[] = {
     {SYS_linkat, 0, ALWAYS, 0, ALLOW},  {SYS_unlinkat, 0, ALWAYS, 0, ALLOW},
     {SYS_mknodat, 0, ALWAYS, 0, ALLOW}, {SYS_ftruncate, 0, ALWAYS, 0, ALLOW},
     {SYS_fchmod, 0, ALWAYS, 0, ALLOW},  {SYS_fchmodat, 0, ALWAYS, 0, ALLOW},
+    {SYS_fsync, 0, ALWAYS, 0, ALLOW},
 #ifdef SYS_mkdir
     {SYS_mkdir, 0, ALWAYS, 0, ALLOW},
 #endif

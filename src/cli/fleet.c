@@ -10,6 +10,7 @@
 #include "cli/fleet_replay.h"
 #include "cli/limit.h"
 #include "fleet/fleet.h"
+#include "fleet/store.h"
 
 enum { O_JSON = 1, O_NAMES };
 enum { FILES_MAX = 100000, NAMES_DEFAULT = 8, LINE_BYTES_MAX = 4 << 20 };
@@ -104,6 +105,23 @@ static int read_folder(struct fleet_command *c, const char *path)
     return rc;
 }
 
+/* Of each node of a store the two newest: what is there now, and what it is compared with. */
+static int list_store(struct fleet_command *c, const char *path, path_list *ret)
+{
+    path_list all = {0};
+    int rc = list_folder(c, path_join(&c->arena, path, "nodes"), FLEET_MANIFEST, &all);
+    for (size_t i = 0; i < all.n && rc == CLI_OK; i++) {
+        const char *at = strrchr(all.items[i], '@');
+        size_t n = at ? (size_t)(at - all.items[i]) + 1 : strlen(all.items[i]);
+        bool later = i + 2 < all.n && strncmp(all.items[i + 2], all.items[i], n) == 0 &&
+                     !strchr(all.items[i + 2] + n, '@');
+        if (!later) {
+            VEC_PUSH(&c->arena, ret, all.items[i]);
+        }
+    }
+    return rc;
+}
+
 /* Snapshots: the files NAME.json that are named or lie in a folder that is. */
 static int replay_snapshots(struct fleet_command *c)
 {
@@ -113,7 +131,9 @@ static int replay_snapshots(struct fleet_command *c)
         struct stat st;
         path_list names = {0};
         const char *path = c->paths.items[i];
-        if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        if (fleet_store_is(&c->arena, path)) {
+            rc = list_store(c, path, &names);
+        } else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
             rc = list_folder(c, path, ".json", &names);
         } else if (ends_with(path, ".json")) {
             VEC_PUSH(&c->arena, &names, path);
@@ -279,13 +299,26 @@ static int report_fleet(struct fleet_command *c)
     return status;
 }
 
+static int add_to_store(struct fleet_command *c)
+{
+    struct gm_err err;
+    if (cli_limit_lift("fleet add") != CLI_OK) {
+        return CLI_USAGE;
+    }
+    if (fleet_store_make(&c->arena, c->paths.items[0], &err) < 0) {
+        return cli_fail(CLI_CANNOT, "fleet: %s", str_printable(&c->arena, err.text));
+    }
+    size_t failed = cli_fleet_add(&c->arena, c->paths.items[0], c->paths.items + 1, c->paths.n - 1);
+    return failed ? CLI_CANNOT : CLI_OK;
+}
+
 static int take_word(struct fleet_command *c, const char *value)
 {
     if (!c->what) {
         c->what = value;
-        return strcmp(value, "report") == 0
+        return strcmp(value, "report") == 0 || strcmp(value, "add") == 0
                    ? CLI_OK
-                   : cli_fail(CLI_USAGE, "fleet: unknown word %s: gpumend fleet report", value);
+                   : cli_fail(CLI_USAGE, "fleet: unknown word %s: add or report", value);
     }
     VEC_PUSH(&c->arena, &c->paths, value);
     return CLI_OK;
@@ -310,10 +343,14 @@ static int fleet_run(const struct cli_command *self, int argc, char **argv)
         default: rc = CLI_USAGE; break;
         }
     }
-    if (rc == CLI_OK && !c.paths.n) {
-        rc = cli_fail(CLI_USAGE, "fleet: gpumend fleet report FILE|DIR...");
+    bool adds = c.what && strcmp(c.what, "add") == 0;
+    if (rc == CLI_OK && c.paths.n < (adds ? 2 : 1)) {
+        rc = cli_fail(CLI_USAGE,
+                      "fleet: gpumend fleet add STORE FILE..., or fleet report FILE|DIR...");
     }
-    if (rc == CLI_OK) {
+    if (rc == CLI_OK && adds) {
+        rc = add_to_store(&c);
+    } else if (rc == CLI_OK) {
         fleet_begin(&c.fleet, &c.arena);
         rc = replay_snapshots(&c);
         cli_only_look((struct sandbox){0});
@@ -325,7 +362,7 @@ static int fleet_run(const struct cli_command *self, int argc, char **argv)
 
 const struct cli_command cli_fleet = {
     .name = "fleet",
-    .arguments = "report FILE|DIR... [options]",
+    .arguments = "report FILE|DIR|STORE... | add STORE FILE... [options]",
     .summary = "shows causes, cohorts, and who differs, from the lines of many nodes",
     .text =
         "Reads lines of gpumend export ndjson, from files and from the files *.ndjson of "

@@ -15,6 +15,7 @@
 #include "cdi/files.h"
 #include "cli/cli.h"
 #include "cli/limit.h"
+#include "fleet/store.h"
 #include "node/node.h"
 #include "snapshot/snapshot.h"
 
@@ -35,10 +36,13 @@ static int read_snapshot(struct arena *a, const char *path, struct str *ret)
     return 0;
 }
 
-/* "n7" of "sweep/n7.json" */
+/* "n7" of "sweep/n7.json" and of "store/nodes/n7@2026-05-01T12:00:00Z.manifest" */
 static const char *name_of_node(struct arena *a, const char *path)
 {
-    const char *base = path_base(path);
+    const char *base = path_base(path), *at = strrchr(base, '@');
+    if (at && ends_with(base, FLEET_MANIFEST)) {
+        return arena_strndup(a, base, (size_t)(at - base));
+    }
     return ends_with(base, ".json") ? arena_strndup(a, base, strlen(base) - strlen(".json")) : base;
 }
 
@@ -55,12 +59,15 @@ static _Noreturn void replay_in_child(const char *path, int output)
     }
     cli_arena_init(&a);
     sandbox_enter(&(struct sandbox){0});
-    if (read_snapshot(&a, path, &text) < 0 || snapshot_decode(&s, &a, text.s, text.n, &err) < 0 ||
+    const char *store = path_dir(&a, path_dir(&a, path));
+    int rc = ends_with(path, FLEET_MANIFEST) ? fleet_store_read(&a, store, path, &text, &err)
+                                             : read_snapshot(&a, path, &text);
+    if (rc < 0 || snapshot_decode(&s, &a, text.s, text.n, &err) < 0 ||
         node_look_at_snapshot(&a, &s, &doc, &err) < 0) {
         _exit(CLI_CANNOT);
     }
     node_sign(&a, doc, name_of_node(&a, path), s.made, 0);
-    int rc = out_json_write(stdout, doc, JSON_COMPACT);
+    rc = out_json_write(stdout, doc, JSON_COMPACT);
     _exit(rc == 0 && fflush(stdout) == 0 ? CLI_OK : CLI_CANNOT);
 }
 
@@ -174,4 +181,51 @@ void cli_fleet_replay(struct fleet *f, const char *const *files, size_t n)
             wait_for_some(f, all, at_once);
         }
     }
+}
+
+/* ------------------------------------------------------------------ adding */
+
+static _Noreturn void add_in_child(const char *store, const char *path)
+{
+    struct arena a;
+    struct str text;
+    struct gm_err err = {.text = "it cannot be read"};
+    struct snapshot s;
+    bool is_new = false;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); // cannot fail for a valid signal
+    cli_arena_init(&a);
+    sandbox_enter(&(struct sandbox){.tree = store});
+    int rc = read_snapshot(&a, path, &text);
+    rc = rc < 0 ? rc : snapshot_decode(&s, &a, text.s, text.n, &err);
+    if (rc == 0 && !s.made) {
+        rc = gm_err_set(&err, GM_ERR_FORMAT, "it does not say when it was made");
+    }
+    rc = rc < 0 ? rc
+                : fleet_store_add(&a, store, name_of_node(&a, path), s.made, text, &is_new, &err);
+    if (rc < 0) {
+        (void)cli_fail(CLI_CANNOT, "fleet: %s: %s", str_printable(&a, path),
+                       str_printable(&a, err.text));
+    }
+    _exit(rc < 0 ? CLI_CANNOT : CLI_OK);
+}
+
+size_t cli_fleet_add(struct arena *a, const char *store, const char *const *files, size_t n)
+{
+    size_t failed = 0;
+    for (size_t i = 0; i < n; i++) {
+        int status = 0;
+        pid_t got, child = fork();
+        if (child == 0) {
+            add_in_child(store, files[i]);
+        }
+        while ((got = child < 0 ? -1 : waitpid(child, &status, 0)) < 0 && errno == EINTR) {
+        }
+        bool good = got > 0 && WIFEXITED(status) && WEXITSTATUS(status) == CLI_OK;
+        if (!good && (got < 0 || !WIFEXITED(status))) {
+            (void)cli_fail(CLI_CANNOT, "fleet: %s: the process that adds it was lost",
+                           str_printable(a, files[i]));
+        }
+        failed += !good;
+    }
+    return failed;
 }

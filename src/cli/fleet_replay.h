@@ -8,8 +8,13 @@
 
 #include "fleet/fleet.h"
 
-/* The node's name is that of the file, without ".json". Called before this process gives its own
- * rights up, as it starts processes; it reads nothing but what they print. */
+/* Adds snapshots to a store, each in a child that can do nothing but read, and make files in the
+ * store; 0, or how many were not added (said). */
+size_t cli_fleet_add(struct arena *a, const char *store, const char *const *files, size_t n);
+
+/* Also manifests of a store (fleet/store.h). The node's name is that of the file, without ".json".
+ * Called before this process gives its own rights up, as it starts processes; it reads nothing but
+ * what they print. */
 void cli_fleet_replay(struct fleet *f, const char *const *files, size_t n);
 
 #endif

@@ -414,10 +414,21 @@ static void find_changes(struct fleet *f, json_t *doc)
 
 /* ------------------------------------------------------------------ all of it */
 
-static json_t *damage_json(const struct fleet *f)
+static int by_file_and_line(const void *x, const void *y)
+{
+    const struct fleet_damage *a = x, *b = y;
+    int order = strcmp(a->file, b->file);
+    return order ? order : (a->line > b->line) - (a->line < b->line);
+}
+
+/* Sorted: snapshots that are judged at once end in no fixed order. */
+static json_t *damage_json(struct fleet *f)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < f->damaged.n; i++) {
+    if (f->damaged.n) {
+        qsort(f->damaged.items, f->damaged.n, sizeof *f->damaged.items, by_file_and_line);
+    }
+    for (size_t i = 0; i < f->damaged.n && i < FLEET_DAMAGED_SHOWN; i++) {
         const struct fleet_damage *d = &f->damaged.items[i];
         json_t *o = json_object();
         json_put(o, "file", out_json_text(f->arena, d->file));
@@ -457,7 +468,9 @@ json_t *fleet_report(struct fleet *f)
     find_cohorts(f, doc);
     find_differences(f, doc);
     find_changes(f, doc);
-    json_put(doc, "damaged", damage_json(f));
-    json_put(doc, "damaged_left_out", json_integer((json_int_t)(f->n_damaged - f->damaged.n)));
+    json_t *damaged = damage_json(f);
+    json_put(doc, "damaged", damaged);
+    json_put(doc, "damaged_left_out",
+             json_integer((json_int_t)(f->n_damaged - json_array_size(damaged))));
     return doc;
 }

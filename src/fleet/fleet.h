@@ -19,7 +19,12 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-enum { FLEET_GROUP_MIN = 3, FLEET_DAMAGED_MAX = 100, FLEET_LINES_MAX = 2000000 };
+enum {
+    FLEET_GROUP_MIN = 3,
+    FLEET_DAMAGED_MAX = 100000,
+    FLEET_DAMAGED_SHOWN = 100,
+    FLEET_LINES_MAX = 2000000
+};
 
 struct fleet_node {
     const char *name, *time; // of `now`

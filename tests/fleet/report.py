@@ -8,6 +8,7 @@ the causes, say what changed since the last sweep, and name damaged lines withou
 import copy
 import json
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -202,6 +203,85 @@ def snapshots(exe, folder, counts):
     print(f"{len(verdicts) + 3} snapshots: {time.monotonic() - begin:.2f} s")
 
 
+def report_of(exe, what):
+    """Verdicts, causes, unknown and who differs: what does not depend on where it came from."""
+    out = run(exe, "fleet", "report", what, "--json")[1]
+    doc = json.loads(out)
+    return {k: doc[k] for k in ("nodes", "verdicts", "causes", "unknown", "cohorts", "differs", "damaged", "changed")}
+
+
+def content(store):
+    return {str(p.relative_to(store)): p.read_bytes() for p in store.rglob("*") if p.is_file()}
+
+
+def store_of(exe, folder, counts):
+    """A store answers as its snapshots do, holds a content once, and is whole whatever interrupts an add."""
+    root, store = folder / "sweep", folder / "store"
+    root.mkdir()
+    text = json.loads(run(exe, "snapshot", "/usr/bin/env")[1])
+    long = [len(x) for x in text["content"]["chunks"]]
+    for i in range(6):
+        text["files"] = [{**f, "text": f"n{i}\n"} if f.get("path") == "/etc/hostname" else f for f in text["files"]]
+        (root / f"n{i}.json").write_text(json.dumps(text))
+    for name in ("geforce-desktop", "mismatched-driver"):
+        (root / f"{name}.json").write_text(run(exe, "snapshot", "--root", folder / "trees" / name)[1])
+    files = sorted(root.iterdir())
+    status, _, err = run(exe, "fleet", "add", store, *files)
+    counts.judge("add", status == 0 and not err, f"{status} {err}")
+    counts.judge("the same answer", report_of(exe, store) == report_of(exe, root), report_of(exe, store))
+    chunks = list((store / "chunks").iterdir())
+    counts.judge("each content once", len(chunks) <= len(long) + 4, len(chunks))
+    before = content(store)
+    status, _, err = run(exe, "fleet", "add", store, *files)
+    counts.judge("once more", status == 0 and content(store) == before, err)
+    text["target"] = {**text["target"], "kind": "machine"}
+    (root / "n0.json").write_text(json.dumps(text))
+    status, _, err = run(exe, "fleet", "add", store, root / "n0.json")
+    counts.judge("another of the same time", status == 3 and "another snapshot" in err and
+                 all(content(store)[k] == v for k, v in before.items()), f"{status} {err}")
+    for what, words in (("cut", b"{"), ("other", b'{"schema":1}')):
+        (root / f"{what}.json").write_bytes(words)
+        status, _, err = run(exe, "fleet", "add", store, root / f"{what}.json")
+        counts.judge(f"{what} is not added", status == 3 and f"{what}.json" in err, err)
+    first = root / "geforce-desktop.json"
+    later = folder / "later/geforce-desktop.json"
+    later.parent.mkdir()
+    made = re.search(r'"\d{4}-\d\d-\d\dT[0-9:]{8}Z"', first.read_text())[0]
+    later.write_text(first.read_text().replace(made, '"2099-01-01T00:00:00Z"').replace("550.90.07", "550.90.99"))
+    status, _, err = run(exe, "fleet", "add", store, later)
+    changed = report_of(exe, store)["changed"]
+    counts.judge("a later sweep", status == 0 and [c["node"] for c in changed] == ["geforce-desktop"] and
+                 {"what": "driver", "before": "550.90.07", "now": "550.90.99"} in changed[0]["changes"], f"{err} {changed}")
+    killed(exe, folder, counts, files[:1])
+    chunk = max(chunks, key=lambda p: p.stat().st_size)
+    bytes_ = bytearray(chunk.read_bytes())
+    bytes_[len(bytes_) // 2] ^= 1
+    chunk.write_bytes(bytes_)
+    damaged = {Path(d["file"]).name.partition("@")[0] for d in report_of(exe, store)["damaged"]}
+    counts.judge("a damaged chunk", damaged and "geforce-desktop" not in damaged, damaged)
+
+
+def killed(exe, folder, counts, files):
+    """Killed at each write and link: what is there is whole, and adding again completes it."""
+    if subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode:
+        print("SKIP killed: strace may not trace here")
+        return
+    whole = folder / "whole"
+    run(exe, "fleet", "add", whole, *files)
+    for rule in [f"inject={call}:{end}:when={n}" for call in ("pwrite64", "fsync", "linkat", "unlinkat")
+                 for n in (1, 2, 3, 4) for end in ("signal=KILL", "error=ENOSPC")]:
+        store = folder / "killed"
+        subprocess.run(["rm", "-rf", store], check=True)
+        subprocess.run(["strace", "-f", "-o", "/dev/null", "-e", rule, str(exe), "fleet", "add", store, *files],
+                       capture_output=True, check=False, env={"PATH": "/usr/bin:/bin"})
+        good = content(whole)
+        there = {k: v for k, v in content(store).items() if "/.new." not in k}
+        counts.judge(f"{rule}: whole files", all(good.get(k) == v for k, v in there.items()), sorted(there))
+        status, _, err = run(exe, "fleet", "add", store, *files)
+        there = {k: v for k, v in content(store).items() if "/.new." not in k}
+        counts.judge(f"{rule}: added again", status == 0 and there == good, f"{status} {err}")
+
+
 def main():
     exe, counts = Path(sys.argv[1]).resolve(), Counts()
     number = int(sys.argv[sys.argv.index("--nodes") + 1]) if "--nodes" in sys.argv else 600
@@ -211,6 +291,7 @@ def main():
         sweeps(exe, folder, counts)
         damage(exe, folder, counts)
         snapshots(exe, folder, counts)
+        store_of(exe, folder, counts)
     print(f"{counts.passed} passed, {counts.failed} failed")
     return 1 if counts.failed else 0
 
