@@ -284,14 +284,15 @@ static void judge_import(struct windows_inspection *n, const char *package)
             continue;
         }
         const char *evidence = report_windows_cause(p, l);
-        if (is_known(n, evidence)) {
-            continue;
+        bool said = is_known(n, evidence);
+        if (l->outcome != WINLDR_UNKNOWN) {
+            if (!said) {
+                report_failure(n, p, l, arena_printf(n->arena, "import %s", package), package);
+            }
+            return; // the import ends here
         }
-        if (l->outcome == WINLDR_UNKNOWN) {
+        if (!said) {
             VEC_PUSH(n->arena, &n->unknown, evidence);
-        } else {
-            report_failure(n, p, l, arena_printf(n->arena, "import %s", package), package);
-            return; // what follows is of the same cause, or is not reached
         }
     }
 }

@@ -61,8 +61,10 @@ const unsigned char *pe_at(const struct pe_image *e, uint64_t rva, uint64_t n)
 
 const char *pe_text_at(const struct pe_image *e, uint64_t rva)
 {
-    size_t room = pe_room_at(e, rva);
-    const unsigned char *p = room ? pe_at(e, rva, room) : NULL;
+    uint64_t offset = 0;
+    size_t room = 0;
+    const unsigned char *p =
+        find_rva(e, rva, &offset, &room) && room ? pe_bytes(e, offset, room) : NULL;
     return p && memchr(p, 0, room) ? (const char *)p : NULL;
 }
 

@@ -146,6 +146,7 @@ static void entry_read_file(struct winldr_files *f, struct winldr_entry *e, cons
         VEC_PUSH(f->arena, &f->maps, (struct winldr_map){data, size});
     }
     e->file = arena_alloc(f->arena, sizeof *e->file);
+    e->file->served = arena_alloc(f->arena, sizeof *e->file->served);
     e->file->dev = st->st_dev;
     e->file->ino = st->st_ino;
     pe_image_parse(f->arena, data, size, &e->file->image);

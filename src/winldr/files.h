@@ -26,12 +26,25 @@ struct winldr_drive {
     const char *path; // of its root folder, absolute below the root
 };
 
+struct winldr_file;
+
+/* The imports of a file whose functions were all found in another one, none of them led on to a
+ * third: the process models need not look again. */
+struct winldr_served {
+    size_t import; // index
+    const struct winldr_file *by;
+};
+struct winldr_served_list {
+    VEC(struct winldr_served) items;
+};
+
 /* One file, by what Windows calls its file id: hard links are one file. */
 struct winldr_file {
     dev_t dev;
     ino_t ino;
     struct pe_image image;
     struct pe_imports imports;
+    struct winldr_served_list *served;
 };
 
 enum winldr_entry_kind {

@@ -437,6 +437,17 @@ static void load_forwarded(struct winldr_process *p, struct winldr_module *provi
     }
 }
 
+static bool is_served(const struct winldr_file *file, struct winldr_served wanted)
+{
+    for (size_t i = 0; i < file->served->items.n; i++) {
+        const struct winldr_served *x = &file->served->items.items[i];
+        if (x->import == wanted.import && x->by == wanted.by) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Looks for the imported functions in the copy that was found; the first that it does not export is
  * 127. */
 static void check_symbols(struct winldr_process *p, const struct winldr_module *m,
@@ -445,13 +456,16 @@ static void check_symbols(struct winldr_process *p, const struct winldr_module *
 {
     struct pe_symbols symbols;
     struct winldr_module *provider = r->module;
-    if (p->config.no_symbols || !provider->file) {
+    struct winldr_served wanted = {(size_t)(import - m->file->imports.items), provider->file};
+    bool is_whole = true;
+    if (p->config.no_symbols || !provider->file || is_served(m->file, wanted)) {
         return;
     }
     pe_import_symbols(p->arena, &m->file->image, import, &symbols);
     for (size_t i = 0; i < symbols.n; i++) {
         const struct pe_symbol *symbol = &symbols.items[i];
         struct pe_export x = pe_export_find(&provider->file->image, symbol);
+        is_whole = is_whole && x.state == PE_EXPORT_HERE;
         if (x.state == PE_EXPORT_FORWARDED) {
             load_forwarded(p, provider, x.forwarder, s);
         } else if (x.state == PE_EXPORT_ABSENT) {
@@ -463,6 +477,8 @@ static void check_symbols(struct winldr_process *p, const struct winldr_module *
     }
     if (symbols.defect) {
         say_unseen(r, symbols.defect);
+    } else if (is_whole) {
+        VEC_PUSH(p->files->arena, &m->file->served->items, wanted);
     }
 }
 
