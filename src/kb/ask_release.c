@@ -343,9 +343,11 @@ static const char *glibc_text(struct ask *k, const struct ask_release *r)
         return arena_printf(k->a, "%s, by its libraries; its wheel's tag promises %s",
                             r->build->glibc, r->row->glibc ? r->row->glibc : "any");
     }
-    return !r->row->glibc            ? "any"
-           : tag_is_doubtful(r->row) ? NULL
-                                     : arena_printf(k->a, "%s, by its wheel's tag", r->row->glibc);
+    return !r->row->glibc
+               ? "any"
+               : arena_printf(
+                     k->a, "%s, by its wheel's tag%s", r->row->glibc,
+                     tag_is_doubtful(r->row) ? " alone; what its libraries need was not read" : "");
 }
 
 /* NULL: not known. `b` may be NULL: the release has no build that was read. */
@@ -585,12 +587,12 @@ static void say_release(struct ask *k, const struct ask_release *r)
         ask_say(k, "%s has wheels for Python %s%s%s.", r->name, ask_joined(k->a, r->row->pythons),
                 r->row->python ? " and declares " : "", r->row->python ? r->row->python : "");
         const char *glibc = glibc_text(k, r);
+        bool doubt = tag_is_doubtful(r->row) && !(r->build && r->build->glibc);
         ask_say(k,
-                !r->row->glibc && glibc ? "Its wheel is for %s platform."
-                : glibc
-                    ? "It needs glibc %s."
-                    : "Its wheel's tag promises glibc %s; what its libraries need was not read.",
-                glibc ? glibc : r->row->glibc);
+                !r->row->glibc ? "Its wheel is for %s platform."
+                : doubt        ? "Its glibc is %s."
+                               : "It needs glibc %s.",
+                glibc);
     }
     if (cuda) {
         ask_say(k, "%s goes with CUDA %s.", r->name, cuda);
