@@ -57,7 +57,7 @@ def slurm(counts, folder):
     for what, script, status in (
             ("broken", "echo 'nouveau-bound: x'; exit 1", 1), ("ok", "echo 'ok: 1 of 1'; exit 0", 0),
             ("cannot tell", "echo 'cannot tell: x'; exit 0", 0), ("another 1", "echo 'cannot tell: x'; exit 1", 0),
-            ("nothing said", "exit 1", 0), ("usage", "exit 2", 0), ("crash", "kill -SEGV $$", 0),
+            ("nothing said", "exit 1", 0), ("usage", "exit 2", 0), ("crash", "ulimit -c 0; kill -SEGV $$", 0),
             ("killed", "echo 'nouveau-bound: x'; kill -KILL $$", 0)):
         fake.write_text(f"#!/bin/sh\n{script}\n")
         fake.chmod(0o755)

@@ -9,6 +9,7 @@ Slurm is a program in this folder that answers as scontrol does.
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -312,6 +313,7 @@ def concurrent(s, counts):
 
 def main():
     exe, counts = Path(sys.argv[1]).resolve(), Counts()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # of the crashes below
     with tempfile.TemporaryDirectory(prefix="gpumend-export.") as name:
         folder = Path(name)
         machines(exe, folder, counts)

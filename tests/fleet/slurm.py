@@ -152,7 +152,7 @@ def drains(c, counts):
 
 
 def nobody_is_drained(c, counts):
-    crash = c.script("crash", "kill -SEGV $$")
+    crash = c.script("crash", "ulimit -c 0; kill -SEGV $$")
     hang = c.script("hang", f"exec timeout 1 {c.exe} export slurm --check /opt/none")
     disk = c.script("disk", "exec strace -f -o /dev/null -e inject=pwrite64,write:error=ENOSPC:when=1+ "
                             f'-P "$GPUMEND_DRAINS" {c.exe} "$@"')
