@@ -22,7 +22,7 @@ union answer {
 };
 
 enum { CHECK, PLAN, WHY, CHOOSE, EXPLAIN, TEXT, FUNCTIONS };
-enum { CALLS_MAX = 4, TEXTS_MAX = 5000 };
+enum { CALLS_MAX = 2, TEXTS_MAX = 5000 };
 
 /* A context that has loaded the signatures, which takes as long as a thousand calls. What it has
  * answered stays in its memory, so that it is given up in time. */
