@@ -198,8 +198,10 @@ def journal_faults(exe, top):
     main.chmod(0o755)
 
     def check():
-        return subprocess.run([str(exe), "check", str(main)], capture_output=True, text=True,
+        done = subprocess.run([str(exe), "check", str(main)], capture_output=True, text=True,
                               timeout=60, check=False)
+        done.stdout = " ".join(done.stdout.split())  # lines are folded
+        return done
     if check().returncode != 0:
         yield f"without a journal: status {check().returncode}"
     log = top / ".gpumend" / "journal" / "1" / "log"
