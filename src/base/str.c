@@ -444,3 +444,24 @@ uint64_t str_hash(const void *data, size_t n)
     }
     return h;
 }
+
+static const char base64_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+char *str_base64(struct arena *a, const void *data, size_t n)
+{
+    const unsigned char *in = data;
+    char *out = arena_alloc(a, (n + 2) / 3 * 4 + 1);
+    size_t at = 0;
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t v = (uint32_t)in[i] << 16;
+        v |= i + 1 < n ? (uint32_t)in[i + 1] << 8 : 0;
+        v |= i + 2 < n ? in[i + 2] : 0;
+        out[at++] = base64_digits[v >> 18];
+        out[at++] = base64_digits[v >> 12 & 63];
+        out[at++] = i + 1 < n ? base64_digits[v >> 6 & 63] : '=';
+        out[at++] = i + 2 < n ? base64_digits[v & 63] : '=';
+    }
+    out[at] = '\0';
+    return out;
+}

@@ -107,6 +107,9 @@ bool str_is_seen(const char *s); // all of it
  * $'...' for what str_seen() refuses. */
 const char *str_shell_word(struct arena *a, const char *s);
 
+/* RFC 4648, section 4, with padding. */
+char *str_base64(struct arena *a, const void *data, size_t n);
+
 /* Foreign bytes made printable: those of what str_seen() refuses become \xNN. */
 char *str_printable(struct arena *a, const char *s);
 bool str_is_utf8(const char *s, size_t n);

@@ -36,27 +36,6 @@ static uint64_t pool_add(struct pool *p, const void *bytes, size_t n)
     return at;
 }
 
-static const char base64_digits[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-char *snapshot_base64(struct arena *a, const void *data, size_t n)
-{
-    const unsigned char *in = data;
-    char *out = arena_alloc(a, (n + 2) / 3 * 4 + 1);
-    size_t at = 0;
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = (uint32_t)in[i] << 16;
-        v |= i + 1 < n ? (uint32_t)in[i + 1] << 8 : 0;
-        v |= i + 2 < n ? in[i + 2] : 0;
-        out[at++] = base64_digits[v >> 18];
-        out[at++] = base64_digits[v >> 12 & 63];
-        out[at++] = i + 1 < n ? base64_digits[v >> 6 & 63] : '=';
-        out[at++] = i + 2 < n ? base64_digits[v & 63] : '=';
-    }
-    out[at] = '\0';
-    return out;
-}
-
 /* Text of a file name or of a variable: as it is where it is UTF-8, else base64 behind a mark. */
 static json_t *snapshot_text(struct arena *a, const char *s)
 {
@@ -67,7 +46,7 @@ static json_t *snapshot_text(struct arena *a, const char *s)
     if (str_is_utf8(s, n) && !starts_with(s, SNAPSHOT_BASE64_MARK)) {
         return json_stringn_nocheck(s, n);
     }
-    return json_string(arena_printf(a, SNAPSHOT_BASE64_MARK "%s", snapshot_base64(a, s, n)));
+    return json_string(arena_printf(a, SNAPSHOT_BASE64_MARK "%s", str_base64(a, s, n)));
 }
 
 static json_t *texts_json_of(struct arena *a, const char *const *items, size_t n)
@@ -301,7 +280,7 @@ static json_t *content_json(struct encoder *e, struct gm_err *err)
             (void)gm_err_set(err, GM_ERR_LIMIT, "zstd: %s", ZSTD_getErrorName(got));
             return NULL;
         }
-        json_add(chunks, json_string(snapshot_base64(e->arena, packed, got)));
+        json_add(chunks, json_string(str_base64(e->arena, packed, got)));
     }
     json_t *o = json_object();
     json_put(o, "bytes", json_integer((json_int_t)e->pool.n));

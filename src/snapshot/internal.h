@@ -18,6 +18,4 @@ enum { SNAPSHOT_TYPES = SNAP_OTHER + 1 };
 /* Whether a variable or a parameter of this name may hold a secret. */
 bool snapshot_names_secret(struct str name);
 
-char *snapshot_base64(struct arena *a, const void *data, size_t n);
-
 #endif
