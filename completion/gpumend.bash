@@ -129,7 +129,7 @@ _gpumend()
         return
         ;;
     check)
-        word="--import --pid --root --host --env --unset --glibc --cpu --page-size --kb --snapshot --probe --verbose --report --github --sarif --json --limit --help"
+        word="--import --pid --root --host --env --unset --glibc --cpu --page-size --kb --snapshot --probe --verbose --report --github --sarif --html --redact --json --limit --help"
         ;;
     needs)
         word="--on --as --import --root --env --unset --kb --platform --no-verify --limit --json --help"
@@ -163,7 +163,7 @@ _gpumend()
         word="--print --preload-only --no-preload --keep-env --device --require-gpu --verify --json --trace --trace-gpu --trace-file --restart --forgive-teardown --guard-teardown --no-guard-teardown --help"
         ;;
     why)
-        word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --page-size --batch --tree --invert --json --limit --help"
+        word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --page-size --batch --tree --invert --html --json --limit --help"
         ;;
     explain)
         word="--all --follow --here --list --kb --json --limit --help"

@@ -81,6 +81,7 @@ SUITES = [
     Suite("test", "report", 60, "{py} tests/report/run.py {exe}"),
     Suite("test", "mcp", 120, "{py} tests/mcp/run.py {exe}"),
     Suite("test", "report-ci", 60, "{py} tests/report/ci.py {exe}"),
+    Suite("test", "report-page", 60, "{py} tests/report/page.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
     Suite("test", "windows-files", 120, "{py} tests/windows/pe.py {build}", "build"),
     Suite("test", "windows-hives", 60, "{py} tests/windows/hive.py {build}", "build"),
@@ -171,6 +172,9 @@ SUITES = [
           "build"),
     # With the official clients, which it downloads: not part of CI.
     Suite("test-clients", "mcp-clients", 900, "{py} tests/mcp/clients.py {exe} {build}/mcp-clients"),
+    # In headless Chromium, with axe-core, which it downloads: not part of CI.
+    Suite("test-clients", "page-browser", 900,
+          "{py} tests/report/page.py {exe} --browser {build}/page-browser"),
     # The same as windows-worlds-few for minutes: not part of CI.
     Suite("test-windows", "windows-worlds", 3600,
           "{py} tests/windows/worlds.py {build} --count 20000"),

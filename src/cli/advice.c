@@ -78,6 +78,13 @@ static void advise_for_good(struct cli_target *t, struct model *m, const struct 
                 arena_printf(&t->arena, "gpumend fix --apply --packages %s", words));
 }
 
+void cli_plan(struct cli_target *t, struct model *m, const struct diag_report *report,
+              struct plan *ret)
+{
+    struct plan_options o = {.manner = PLAN_AT_START, .shadow_folder = cli_shadow_folder(t, m)};
+    plan_make(m, report, &o, ret);
+}
+
 static void advise(struct cli_target *t, struct model *m, const struct diag_report *report,
                    const struct plan_options *o, struct report_advice *ret)
 {

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "cli/advice.h"
+#include "cli/html.h"
 #include "cli/limit.h"
 #include "cli/paste.h"
 #include "cli/probing.h"
@@ -14,10 +15,11 @@
 #include "diag/finding.h"
 #include "report/check.h"
 #include "report/ci.h"
+#include "report/html.h"
 #include "report/joined.h"
 #include "snapshot/snapshot.h"
 
-enum { O_SNAPSHOT = 1, O_PROBE, O_REPORT, O_GITHUB, O_SARIF };
+enum { O_SNAPSHOT = 1, O_PROBE, O_REPORT, O_GITHUB, O_SARIF, O_HTML, O_REDACT };
 
 static const struct cli_option options[] = {
     CLI_OPTION_IMPORT,
@@ -38,6 +40,8 @@ static const struct cli_option options[] = {
     {"report", NULL, "print a report for an issue: Markdown, without names and secrets", O_REPORT},
     {"github", NULL, "print annotations for a workflow of GitHub", O_GITHUB},
     {"sarif", "FILE", "write a SARIF log to FILE (-: standard output)", O_SARIF},
+    {"html", "FILE", "write a page to FILE (-: standard output)", O_HTML},
+    {"redact", NULL, "with --html: without names, serial numbers and secrets", O_REDACT},
     CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
 };
@@ -47,8 +51,8 @@ struct check {
     struct model_target target;
     const char *snapshot_file; // or NULL
     struct snapshot snapshot;
-    const char *sarif_file; // or NULL
-    bool probe, report, github;
+    const char *sarif_file, *html_file; // or NULL
+    bool probe, report, github, redact;
 };
 
 static int check_take_option(void *command, int id, const char *value)
@@ -72,6 +76,14 @@ static int check_take_option(void *command, int id, const char *value)
     }
     if (id == O_SARIF) {
         c->sarif_file = value;
+        return CLI_OK;
+    }
+    if (id == O_HTML) {
+        c->html_file = value;
+        return CLI_OK;
+    }
+    if (id == O_REDACT) {
+        c->redact = true;
         return CLI_OK;
     }
     return cli_target_take(&c->t, id, value);
@@ -137,6 +149,29 @@ static void check_print_text(struct check *c, const struct out *out,
     report_check_brief(out, &c->target.model, report, shown, &advice);
 }
 
+static const char *without_names(void *redactor, const char *text)
+{
+    return snapshot_redact_text(redactor, text);
+}
+
+static int write_page(struct check *c, const struct diag_report *report,
+                      const struct report_target *shown)
+{
+    struct model *m = &c->target.model;
+    struct report_advice advice;
+    struct plan plan = {0};
+    cli_advise(&c->t, &c->target, report, &advice);
+    if (report->verdict == DIAG_BROKEN && !advice.start.way && !advice.good.way) {
+        cli_plan(&c->t, m, report, &plan);
+    }
+    json_t *page = report_html_check(m, report, shown, &advice, &plan);
+    if (c->redact && report_html_redact(page, without_names, cli_redactor(&c->target)) < 0) {
+        json_decref(page);
+        return cli_fail(CLI_CANNOT, "check: out of memory");
+    }
+    return cli_html_write("check", c->html_file, &c->t.arena, page);
+}
+
 static int check_print(struct check *c)
 {
     struct diag_report report;
@@ -158,7 +193,12 @@ static int check_print(struct check *c)
     if (rc != CLI_OK) {
         return rc;
     }
-    if (c->report) {
+    if (c->html_file) {
+        rc = write_page(c, &report, &shown);
+        if (rc != CLI_OK) {
+            return rc;
+        }
+    } else if (c->report) {
         rc = cli_paste(stdout, &c->target, &report, &shown);
         if (rc != CLI_OK) {
             return rc;
@@ -259,6 +299,7 @@ static bool look_at_windows(struct check *c, int *ret_status)
                           : c->report     ? "--report"
                           : c->github     ? "--github"
                           : c->sarif_file ? "--sarif"
+                          : c->html_file  ? "--html"
                                           : NULL;
     if (!o->root_path || c->probe || root_open(&root, o->root_path, &err) < 0) {
         return false; // said by the look at a Linux tree
@@ -283,10 +324,14 @@ static int check_run_with(void *command)
                                              : "check: --report runs nothing; use --probe without "
                                                "it");
     }
-    if (c->github + (c->sarif_file != NULL) + c->report + c->t.json > 1 ||
-        (c->probe && (c->github || c->sarif_file))) {
-        return cli_fail(CLI_USAGE, "check: one of --github, --sarif, --report and --json, and the "
-                                   "first two without --probe");
+    bool file = c->sarif_file || c->html_file;
+    if (c->github + (c->sarif_file != NULL) + (c->html_file != NULL) + c->report + c->t.json > 1 ||
+        (c->probe && (c->github || file))) {
+        return cli_fail(CLI_USAGE, "check: one of --github, --sarif, --html, --report and --json, "
+                                   "and the first three without --probe");
+    }
+    if (c->redact && !c->html_file) {
+        return cli_fail(CLI_USAGE, "check: --redact belongs to --html");
     }
     if (c->probe && (c->t.asked.root_path || c->snapshot_file || c->t.asked.pid)) {
         return cli_fail(CLI_USAGE, "check: --probe runs on this machine, for a TARGET that starts "
@@ -300,6 +345,9 @@ static int check_run_with(void *command)
     if (sent < 0) {
         return cli_fail(CLI_CANNOT, "check: %s: %s", c->sarif_file,
                         sent == -ELOOP ? "it is a link of another user" : strerror(-sent));
+    }
+    if (c->html_file && cli_html_open("check", c->html_file) != CLI_OK) {
+        return CLI_CANNOT;
     }
     if (c->snapshot_file) { // which asks nothing of this machine
         sandbox_enter(&(struct sandbox){0});

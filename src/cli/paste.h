@@ -1,11 +1,15 @@
-/* The report for an issue, as several commands print it. */
+/* The report for an issue, as several commands print it, and what takes names out of texts. */
 #ifndef GPUMEND_CLI_PASTE_H
 #define GPUMEND_CLI_PASTE_H
 
 #include "report/paste.h"
 
-/* Prints it without the names that the target's system, this one and gpumend's own environment
- * know; file NULL: reads what it would print. CLI_OK, or CLI_CANNOT, which is said. */
+/* Knows the names that the target's system, this one and gpumend's own environment know. Lives in
+ * the model's arena. */
+struct snapshot_redactor *cli_redactor(struct model_target *t);
+
+/* Prints it without them; file NULL: reads what it would print. CLI_OK, or CLI_CANNOT, which is
+ * said. */
 int cli_paste(FILE *file, struct model_target *t, const struct diag_report *r,
               const struct report_target *shown);
 

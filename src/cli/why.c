@@ -3,15 +3,17 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/html.h"
 #include "cli/limit.h"
 #include "cli/target.h"
 #include "cli/windows.h"
 #include "ldso/process.h"
+#include "report/html.h"
 #include "report/process.h"
 #include "report/tree.h"
 
 enum { LINE_MAX_BYTES = 64 << 10 };
-enum { O_EXE = 1, O_CALLER, O_LOAD, O_CWD, O_BATCH, O_TREE, O_INVERT };
+enum { O_EXE = 1, O_CALLER, O_LOAD, O_CWD, O_BATCH, O_TREE, O_INVERT, O_HTML };
 
 static const struct cli_option options[] = {
     {"exe", "FILE", "the program that is started (default: the caller)", O_EXE},
@@ -27,6 +29,7 @@ static const struct cli_option options[] = {
     {"batch", "FILE", "one object a line ('-': stdin): the closure of each", O_BATCH},
     {"tree", NULL, "show who needs whom", O_TREE},
     {"invert", "NAME", "with --tree: who needs NAME", O_INVERT},
+    {"html", "FILE", "write a page to FILE (-: standard output)", O_HTML},
     CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
 };
@@ -37,7 +40,7 @@ struct why {
     struct ldso_store store;
     struct cli_env env;
     struct out out;
-    const char *name, *exe, *caller, *cwd, *root_path, *batch, *invert;
+    const char *name, *exe, *caller, *cwd, *root_path, *batch, *invert, *html_file;
     VEC(const char *) loads;
     struct ldso_cpu cpu;
     struct ldso_config config;
@@ -56,6 +59,7 @@ static int why_take_option(struct why *w, int id, const char *value)
     case CLI_ROOT: w->root_path = value; return CLI_OK;
     case O_BATCH: w->batch = value; return CLI_OK;
     case O_TREE: w->tree = true; return CLI_OK;
+    case O_HTML: w->html_file = value; return CLI_OK;
     case O_INVERT: w->invert = value; return CLI_OK;
     case CLI_JSON: w->json = true; return CLI_OK;
     case CLI_ENV: return cli_take_env("why", &w->env, &w->arena, value);
@@ -332,7 +336,13 @@ static int why_answer(struct why *w)
     if (p->limit) {
         return cli_fail(CLI_CANNOT, "why: %s", str_printable(&w->arena, p->limit));
     }
-    if (w->json) {
+    if (w->html_file) {
+        json_t *page = report_html_why(p, document(p, w->loads.n), w->name ? n_loads : SIZE_MAX);
+        int rc = cli_html_write("why", w->html_file, &w->arena, page);
+        if (rc != CLI_OK) {
+            return rc;
+        }
+    } else if (w->json) {
         if (out_json_dump(stdout, document(p, w->loads.n)) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");
         }
@@ -474,6 +484,9 @@ static int why_run_with(struct why *w)
     struct gm_err err;
     out_init(&w->out, stdout);
     if (w->root_path && !w->batch && cli_windows_is_asked(w->name, w->exe)) {
+        if (w->html_file) {
+            return cli_fail(CLI_USAGE, "why: there is no --html of a DLL");
+        }
         return run_windows(w);
     }
     bool own_cwd = !w->cwd;
@@ -490,6 +503,12 @@ static int why_run_with(struct why *w)
         return cli_fail(CLI_USAGE, "why: %s",
                         w->tree ? "--tree cannot be combined with --json or --batch"
                                 : "--invert belongs to --tree");
+    }
+    if (w->html_file && (w->batch || w->json || w->tree)) {
+        return cli_fail(CLI_USAGE, "why: --html cannot be combined with --batch, --json or --tree");
+    }
+    if (w->html_file && cli_html_open("why", w->html_file) != CLI_OK) {
+        return CLI_CANNOT;
     }
     cli_only_look((struct sandbox){0});
     if (root_open(&w->root, w->root_path ? w->root_path : "/", &err) < 0) {

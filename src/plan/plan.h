@@ -79,7 +79,8 @@ struct plan_way {
     size_t n_kept;                  // requests that were right and end at the same file as before
     size_t n_moved; // requests that were right and end at another file, also right: in `proof`
     VEC(const struct diag_finding *) leaves; // warnings that stand with it where an error stood
-    const char *unproved; // why the model could not try it (packages, the driver), or NULL
+    const char *unproved;      // why the model could not try it (packages, the driver), or NULL
+    const struct model *after; // as it would be with the way; NULL: it was not tried
 };
 
 struct plan {

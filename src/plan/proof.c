@@ -265,6 +265,7 @@ bool plan_prove(struct plan_work *x, const struct plan_verdict *v, struct plan_w
         }
     }
     way->n_kept = count_distinct(&kept);
+    way->after = &v->replayed->model;
     for (size_t i = 0; i < v->gone.n; i++) {
         VEC_PUSH(x->a, &way->mends, v->gone.items[i]);
     }

@@ -138,6 +138,9 @@ static json_t *attempts_json(const struct model *m, const struct model_process *
                  check_text(m, at->load ? ldso_outcome_name(at->load->outcome) : "not-tried"));
         json_put(item, "path", check_text(m, at->load ? at->load->path : NULL));
         json_put(item, "glibc_says", check_text(m, at->load ? at->load->glibc_says : NULL));
+        json_put(item, "first_load",
+                 at->n_loads ? json_integer((json_int_t)at->first_load) : json_null());
+        json_put(item, "n_loads", json_integer((json_int_t)at->n_loads));
         json_add(list, item);
     }
     return list;

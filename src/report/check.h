@@ -45,6 +45,8 @@ void report_target_text(const struct out *o, const struct model *m,
                         const struct report_target *target);
 json_t *report_target_json(const struct model *m, const struct report_target *target);
 json_t *report_finding_json(const struct model *m, const struct diag_finding *f);
+const char *report_verdict_sentence(const struct model *m, const struct diag_report *r,
+                                    const struct report_target *target); // behind the verdict
 const char *report_shorten(const struct model *m, const char *text);
 
 #endif

@@ -383,6 +383,23 @@ static const char *broken_sentence(const struct page *p, const struct diag_repor
     return p->brief ? arena_printf(a, "%s (-v prints the evidence)", text) : text;
 }
 
+static const char *verdict_sentence(const struct page *p, const struct diag_report *r,
+                                    const struct report_target *t)
+{
+    struct arena *a = p->m->arena;
+    size_t errors = diag_count(r, DIAG_ERROR), warnings = diag_count(r, DIAG_WARNING);
+    if (r->verdict == DIAG_BROKEN) {
+        return broken_sentence(p, r, errors, warnings);
+    }
+    if (r->verdict == DIAG_OK) {
+        const char *more =
+            warnings ? arena_printf(a, " (%s)", counted(a, warnings, "warning")) : "";
+        return arena_printf(a, "no error%s%s", looked_at(p, r, t), more);
+    }
+    return warnings ? "not all could be judged; the warnings and notes say why"
+                    : "it cannot be determined whether this works; the notes say why";
+}
+
 static void verdict_text(const struct page *p, const struct diag_report *r,
                          const struct report_target *t)
 {
@@ -392,21 +409,17 @@ static void verdict_text(const struct page *p, const struct diag_report *r,
     } shown[] = {[DIAG_OK] = {OUT_GREEN, "ok"},
                  [DIAG_BROKEN] = {OUT_RED, "broken"},
                  [DIAG_CANNOT_TELL] = {OUT_YELLOW, "unknown"}};
-    struct arena *a = p->m->arena;
-    size_t errors = diag_count(r, DIAG_ERROR), warnings = diag_count(r, DIAG_WARNING);
-    const char *text = warnings ? "not all could be judged; the warnings and notes say why"
-                                : "it cannot be determined whether this works; the notes say why";
-    if (r->verdict == DIAG_BROKEN) {
-        text = broken_sentence(p, r, errors, warnings);
-    } else if (r->verdict == DIAG_OK) {
-        text =
-            arena_printf(a, "no error%s%s", looked_at(p, r, t),
-                         warnings ? arena_printf(a, " (%s)", counted(a, warnings, "warning")) : "");
-    }
     fputc('\n', p->o->file);
     out_print(p->o, shown[r->verdict].style, "%s", shown[r->verdict].name);
     fprintf(p->o->file, "%*s", (int)(9 - strlen(shown[r->verdict].name)), "");
-    out_wrap(p->o, 9, text);
+    out_wrap(p->o, 9, verdict_sentence(p, r, t));
+}
+
+const char *report_verdict_sentence(const struct model *m, const struct diag_report *r,
+                                    const struct report_target *target)
+{
+    struct page p = {.m = m};
+    return verdict_sentence(&p, r, target);
 }
 
 void report_check_text(const struct out *o, const struct model *m, const struct diag_report *r,

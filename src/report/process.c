@@ -58,24 +58,28 @@ static json_t *steps_json(const struct ldso_process *p, const struct ldso_reques
     return list;
 }
 
+json_t *report_request_json(const struct ldso_process *p, const struct ldso_request *r)
+{
+    json_t *item = json_object();
+    json_put(item, "name", process_text(p, r->name));
+    json_put(item, "caller", process_text(p, r->caller ? r->caller->path : NULL));
+    json_put(item, "kind", process_text(p, ldso_request_kind_name(r->kind)));
+    json_put(item, "outcome", process_text(p, ldso_outcome_name(r->outcome)));
+    json_put(item, "path", process_text(p, r->path));
+    json_put(item, "via", r->object ? process_text(p, ldso_via_name(r->via)) : json_null());
+    json_put(item, "via_object", process_text(p, r->via_object ? r->via_object->path : NULL));
+    json_put(item, "glibc_says", process_text(p, r->glibc_says));
+    json_put(item, "really", process_text(p, r->really));
+    json_put(item, "load", r->load < 0 ? json_null() : json_integer(r->load));
+    json_put(item, "steps", steps_json(p, r));
+    return item;
+}
+
 json_t *report_requests_json(const struct ldso_process *p)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < p->requests.n; i++) {
-        const struct ldso_request *r = p->requests.items[i];
-        json_t *item = json_object();
-        json_put(item, "name", process_text(p, r->name));
-        json_put(item, "caller", process_text(p, r->caller ? r->caller->path : NULL));
-        json_put(item, "kind", process_text(p, ldso_request_kind_name(r->kind)));
-        json_put(item, "outcome", process_text(p, ldso_outcome_name(r->outcome)));
-        json_put(item, "path", process_text(p, r->path));
-        json_put(item, "via", r->object ? process_text(p, ldso_via_name(r->via)) : json_null());
-        json_put(item, "via_object", process_text(p, r->via_object ? r->via_object->path : NULL));
-        json_put(item, "glibc_says", process_text(p, r->glibc_says));
-        json_put(item, "really", process_text(p, r->really));
-        json_put(item, "load", r->load < 0 ? json_null() : json_integer(r->load));
-        json_put(item, "steps", steps_json(p, r));
-        json_add(list, item);
+        json_add(list, report_request_json(p, p->requests.items[i]));
     }
     return list;
 }

@@ -10,6 +10,7 @@
 /* New references; texts that are not UTF-8 are escaped. */
 json_t *report_objects_json(const struct ldso_process *p);
 json_t *report_loads_json(const struct ldso_process *p);
+json_t *report_request_json(const struct ldso_process *p, const struct ldso_request *r);
 json_t *report_requests_json(const struct ldso_process *p);
 json_t *report_defects_json(const struct ldso_process *p);
 json_t *report_loader_json(const struct ldso_process *p);

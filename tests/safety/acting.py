@@ -11,6 +11,7 @@ interpreter, that others could replace is not started, and an environment that t
 changed.
 """
 import grp
+import itertools
 import json
 import os
 import re
@@ -318,23 +319,24 @@ def above_faults(exe, w, top):
 
 
 def output_faults(exe, w, top):
-    """`check --sarif FILE` writes through a link of the user's own, and not through another's."""
+    """`check --sarif FILE` and `check --html FILE` write through a link of the user's own, and not
+    through another's."""
     folder = top / "shared"
     folder.mkdir()
     folder.chmod(0o1777)
-    for owner in (os.geteuid(), 12345):
-        kept, link = folder.parent / f"kept-{owner}", folder / f"link-{owner}"
+    for option, owner in itertools.product(("--sarif", "--html"), (os.geteuid(), 12345)):
+        kept, link = folder.parent / f"kept{option}-{owner}", folder / f"link{option}-{owner}"
         kept.write_text("mine", encoding="utf-8")
         link.symlink_to(kept)
         if owner != os.geteuid():
             if os.geteuid() != 0:
-                return
+                continue
             os.chown(link, owner, -1, follow_symlinks=False)
-        done = subprocess.run([exe, "check", "--sarif", link, w.prefix], cwd="/", timeout=60,
+        done = subprocess.run([exe, "check", option, link, w.prefix], cwd="/", timeout=60,
                               capture_output=True, text=True, check=False)
         is_written = kept.read_text(encoding="utf-8") != "mine"
         if is_written != (owner == os.geteuid()) or (not is_written and done.returncode != 3):
-            yield f"of {owner}: status {done.returncode}, written {is_written}: {done.stderr}"
+            yield f"{option}, of {owner}: status {done.returncode}, written {is_written}: {done.stderr}"
 
 
 def group_faults(exe, w, top):

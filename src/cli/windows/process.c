@@ -9,6 +9,7 @@
 #include "base/windows/api.h"
 #include "base/windows/sys.h"
 #include "cli/cli.h"
+#include "cli/replace.h"
 
 #include <shellapi.h> // CommandLineToArgvW()
 
@@ -89,4 +90,10 @@ void cli_begin(int *argc, char ***argv)
     if (console_before && SetConsoleOutputCP(CP_UTF8)) {
         (void)atexit(restore_console); // without it the console keeps UTF-8
     }
+}
+
+/* Only a user with a right of his own can make links here. */
+int cli_redirect_output(const char *path)
+{
+    return freopen(path, "w", stdout) ? 0 : -errno;
 }

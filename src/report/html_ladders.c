@@ -1,0 +1,244 @@
+/* One lookup as a table: a column for each stage of the search, in its order, with the candidates
+ * and why each was passed over. */
+#include <string.h>
+
+#include "report/html_internal.h"
+
+static const struct {
+    const char *via, *title; // via: ldso_via_name()
+} stages[] = {
+    {"loaded", "already loaded"}, {"rpath", "RPATH"},       {"LD_LIBRARY_PATH", "LD_LIBRARY_PATH"},
+    {"runpath", "RUNPATH"},       {"cache", "ld.so.cache"}, {"default", "system folders"},
+};
+enum { STAGES = sizeof stages / sizeof *stages };
+
+static const char *title_of(const char *via)
+{
+    for (size_t i = 0; i < STAGES; i++) {
+        if (strcmp(stages[i].via, via) == 0) {
+            return stages[i].title;
+        }
+    }
+    return strcmp(via, "path") == 0 ? "path as given" : via;
+}
+
+static size_t rank_of(const char *via)
+{
+    size_t i = 0;
+    while (i < STAGES && strcmp(stages[i].via, via) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* Steps first <= i < last of a request: one column. */
+struct column {
+    const char *via, *object; // object: whose RPATH or RUNPATH, or ""
+    size_t first, last;
+};
+typedef VEC(struct column) column_list;
+
+static column_list columns_of(const struct html *h, const json_t *steps)
+{
+    column_list out = {0};
+    for (size_t i = 0; i < json_array_size(steps); i++) {
+        const json_t *step = json_array_get(steps, i);
+        struct column c = {html_member(step, "via"), html_member(step, "via_object"), i, i + 1};
+        struct column *last = out.n ? &out.items[out.n - 1] : NULL;
+        if (last && strcmp(last->via, c.via) == 0 && strcmp(last->object, c.object) == 0) {
+            last->last = i + 1;
+        } else {
+            VEC_PUSH(h->a, &out, c);
+        }
+    }
+    return out;
+}
+
+static bool took(const json_t *request)
+{
+    const char *outcome = html_member(request, "outcome");
+    return strcmp(outcome, "loaded") == 0 || strcmp(outcome, "reused") == 0;
+}
+
+/* The stage that answered has no step of its own where the name was loaded already. */
+static void add_winner(const struct html *h, const json_t *request, column_list *columns)
+{
+    const char *via = html_member(request, "via");
+    bool there = false;
+    for (size_t i = 0; i < columns->n; i++) {
+        there |= strcmp(columns->items[i].via, via) == 0;
+    }
+    if (took(request) && *via && !there) {
+        VEC_PUSH(h->a, columns, ((struct column){via, html_member(request, "via_object"), 0, 0}));
+    }
+}
+
+/* Stages without a step stand in their place: the search ended before them or had no folder. */
+static void add_silent(const struct html *h, column_list *columns)
+{
+    column_list all = {0};
+    size_t next = 0;
+    for (size_t i = 0; i < columns->n; i++) {
+        size_t rank = rank_of(columns->items[i].via);
+        if (rank == STAGES) { // a path as given: there is no search
+            return;
+        }
+        for (; next < rank; next++) {
+            VEC_PUSH(h->a, &all, ((struct column){stages[next].via, "", 0, 0}));
+        }
+        VEC_PUSH(h->a, &all, columns->items[i]);
+        next = rank + 1 > next ? rank + 1 : next;
+    }
+    for (; next < STAGES; next++) {
+        VEC_PUSH(h->a, &all, ((struct column){stages[next].via, "", 0, 0}));
+    }
+    *columns = all;
+}
+
+static bool is_taken(const json_t *step)
+{
+    return strcmp(html_member(step, "result"), "taken") == 0;
+}
+
+static const char *words_of(const char *result)
+{
+    static const char *const words[][2] = {
+        {"dangling", "link that leads nowhere"},
+        {"denied", "permission denied"},
+        {"wrong-class", "wrong ELF class"},
+        {"wrong-machine", "wrong architecture"},
+        {"invalid", "refused"},
+        {"unreadable", "cannot be opened"},
+        {"not-used", "not used"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(words[i][0], result) == 0) {
+            return words[i][1];
+        }
+    }
+    return result;
+}
+
+static void put_step(const struct html *h, const json_t *step)
+{
+    const char *path = html_member(step, "path"), *result = html_member(step, "result");
+    bool quiet = strcmp(result, "absent") == 0 || strcmp(result, "not-used") == 0;
+    fprintf(h->file, "<li class=\"%s\">", is_taken(step) ? "taken" : quiet ? "soft" : "failed");
+    if (*path) {
+        fputs("<code>", h->file);
+        html_path(h, path);
+        fputs("</code> ", h->file);
+    }
+    fputs("<b>", h->file);
+    html_text(h, words_of(result));
+    fputs("</b>", h->file);
+    if (html_has(step, "detail")) {
+        fputs(": ", h->file);
+        html_text(h, html_member(step, "detail"));
+    }
+    fputs("</li>", h->file);
+}
+
+static bool is_won(const json_t *request, const struct column *c)
+{
+    bool same = strcmp(html_member(request, "via"), c->via) == 0 &&
+                strcmp(html_member(request, "via_object"), c->object) == 0;
+    return took(request) && same;
+}
+
+static void put_cell(const struct html *h, const json_t *request, const struct column *c)
+{
+    const json_t *steps = html_list(request, "steps");
+    bool won = is_won(request, c), told = false;
+    fputs(won ? "<td class=\"won\"><ul>" : "<td><ul>", h->file);
+    for (size_t i = c->first; i < c->last; i++) {
+        put_step(h, json_array_get(steps, i));
+        told |= is_taken(json_array_get(steps, i));
+    }
+    if (won && !told) {
+        fputs("<li class=\"taken\"><code>", h->file);
+        html_path(h, html_member(request, "path"));
+        fputs("</code> <b>taken</b></li>", h->file);
+    } else if (c->first == c->last) {
+        fputs("<li class=\"soft\">&#8211;</li>", h->file);
+    }
+    fputs("</ul></td>", h->file);
+}
+
+static void put_outcome(const struct html *h, const json_t *request)
+{
+    fputs(took(request) ? "<span class=\"taken\">" : "<span class=\"failed\">", h->file);
+    bool absent = strcmp(html_member(request, "outcome"), "not-found") == 0;
+    html_text(h, absent ? "not found" : html_member(request, "outcome"));
+    fputs("</span>", h->file);
+    if (took(request)) {
+        fputs(" <code>", h->file);
+        html_path(h, html_member(request, "path"));
+        fputs("</code>", h->file);
+    } else if (html_has(request, "really") || html_has(request, "glibc_says")) {
+        fputs(": ", h->file);
+        html_text(h, html_has(request, "really") ? html_member(request, "really")
+                                                 : html_member(request, "glibc_says"));
+    }
+}
+
+/* `when`: "before the repair"; NULL: there is only one. */
+static void put_ladder(const struct html *h, const json_t *request, const char *when, size_t number)
+{
+    column_list columns = columns_of(h, html_list(request, "steps"));
+    add_winner(h, request, &columns);
+    add_silent(h, &columns);
+    fprintf(h->file,
+            "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"lookup %zu%s%s\">"
+            "<table><caption>%s%s",
+            number, when ? ", " : "", when ? when : "", when ? when : "", when ? ": " : "");
+    put_outcome(h, request);
+    fputs("</caption><thead><tr>", h->file);
+    for (size_t i = 0; i < columns.n; i++) {
+        const struct column *c = &columns.items[i];
+        fputs("<th scope=\"col\">", h->file);
+        html_text(h, title_of(c->via));
+        if (*c->object) {
+            fputs(" of ", h->file);
+            html_text(h, html_base(c->object));
+        }
+        fputs("</th>", h->file);
+    }
+    fputs("</tr></thead><tbody><tr>", h->file);
+    for (size_t i = 0; i < columns.n; i++) {
+        put_cell(h, request, &columns.items[i]);
+    }
+    fputs("</tr></tbody></table></div>\n", h->file);
+}
+
+void html_ladders(const struct html *h)
+{
+    const json_t *ladders = html_list(h->page, "ladders");
+    json_int_t left = json_integer_value(json_object_get(h->page, "ladders_left"));
+    fputs(json_array_size(ladders)
+              ? "<p class=\"soft\">A column is a stage of the search, in its order. &#8211; means "
+                "that the search ended before this stage, or that it has nothing to look in.</p>\n"
+              : "<p>No lookup that matters failed.</p>\n",
+          h->file);
+    for (size_t i = 0; i < json_array_size(ladders); i++) {
+        const json_t *l = json_array_get(ladders, i);
+        const json_t *after = json_object_get(l, "after");
+        fputs("<h3><code>", h->file);
+        html_path(h, html_member(l, "name"));
+        fputs("</code> for <code>", h->file);
+        html_path(h, html_member(l, "caller"));
+        fputs("</code></h3>\n", h->file);
+        if (html_has(l, "script")) {
+            fputs("<p class=\"soft\">in a program that runs: ", h->file);
+            html_text(h, html_member(l, "script"));
+            fputs("</p>\n", h->file);
+        }
+        put_ladder(h, json_object_get(l, "before"), after ? "before the repair" : NULL, i + 1);
+        if (after) {
+            put_ladder(h, after, "after the repair", i + 1);
+        }
+    }
+    if (left > 0) {
+        fprintf(h->file, "<p>%lld more are in the data below.</p>\n", (long long)left);
+    }
+}
