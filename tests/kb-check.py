@@ -439,6 +439,11 @@ def check_nothing(rows, areas, problems):
 
 # ---------------------------------------------------------------- logs
 
+# Classes of which no text without a known message was found that the model is sure enough about
+# (docs/words.md): it says nothing of them.
+WITHOUT_WORDS = {"device-busy", "exec-stack", "forward-compat", "out-of-memory", "symbol-missing"}
+
+
 def check_words(rows, areas, problems):
     """Each class that is learnt has its rule, and the other way round."""
     here = os.path.dirname(os.path.abspath(__file__))
@@ -448,7 +453,7 @@ def check_words(rows, areas, problems):
     for name in os.listdir(os.path.join(here, "..", "kb", "failures")):
         with open(os.path.join(here, "..", "kb", "failures", name), encoding="utf-8") as file:
             told.update(re.findall(r"^- id: words-(\S+)$", file.read(), re.M))
-    for name in sorted(learnt ^ told):
+    for name in sorted((learnt - WITHOUT_WORDS) ^ told):
         problems.append("%s: %s" % (name, "no log has the class" if name in told else
                                     "kb/failures has no entry words-%s" % name))
     for row in rows:
