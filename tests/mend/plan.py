@@ -52,6 +52,7 @@ OFFERED = {
     'wrong-copy-by-library-path': ['env', 'preload', 'hook'],
     'wrong-copy-by-rpath': ['preload', 'hook', 'edit'],
     'wrong-copy-of-libstdcxx': ['env', 'preload', 'hook'],
+    'ffmpeg-of-the-path-too-old': ['env', 'preload', 'hook'],
     'import-order': ['env', 'preload', 'hook', 'edit'],
     'stub-libcuda': ['env', 'preload', 'hook'],
     'stub-libcuda-by-rpath': ['env', 'preload', 'edit'],
