@@ -54,6 +54,11 @@ int root_map_gpu_code(struct root *r, const char *path, const void **ret_data, s
     return operations(r)->map(r, path, true, ret_data, ret_size, ret_st);
 }
 
+bool root_fits_glob(const char *name, void *glob)
+{
+    return str_glob(glob, name);
+}
+
 int root_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
               const struct root_filter *filter, struct root_dir *ret)
 {

@@ -153,6 +153,9 @@ struct root_filter {
     void *arg;
 };
 
+/* A root_filter's keep, whose arg is a glob (str_glob()). */
+bool root_fits_glob(const char *name, void *glob);
+
 /* Lists a folder. Only the wanted names are kept and counted (NULL: all), so that a folder of a
  * million files costs time but no memory. */
 int root_list(struct root *r, struct arena *a, const char *path, size_t max_entries,

@@ -23,11 +23,6 @@ static bool is_driver_folder(const char *folder)
     return false;
 }
 
-static bool name_fits_pattern(const char *name, void *pattern)
-{
-    return str_glob(pattern, name);
-}
-
 static void add_file(struct cdi_place *p, const struct host_tegra_file *file, const char *path)
 {
     struct cdi_builder *b = p->b;
@@ -57,7 +52,7 @@ static void add_listed(struct cdi_place *p, const struct host_tegra_file *file)
     if (!strpbrk(pattern, "*?[")) {
         add_file(p, file, file->path);
     } else if (root_list(b->root, b->arena, folder, FILES_MAX,
-                         &(struct root_filter){name_fits_pattern, pattern}, &names) == 0) {
+                         &(struct root_filter){root_fits_glob, pattern}, &names) == 0) {
         for (size_t i = 0; i < names.n; i++) {
             add_file(p, file, path_join(b->arena, folder, names.names[i]));
         }

@@ -96,17 +96,12 @@ enum model_build model_build_of(const struct ldso_object *o)
     return o->file ? build_of_image(&o->file->image) : MODEL_BUILD_UNKNOWN;
 }
 
-static bool fits_glob(const char *name, void *glob)
-{
-    return str_glob(glob, name);
-}
-
 /* Of the first file of a folder whose name fits and that says it. */
 static enum model_build build_in(struct model *m, const char *folder, const char *glob)
 {
     struct root_dir list;
     enum model_build found = MODEL_BUILD_UNKNOWN;
-    const struct root_filter fitting = {fits_glob, (void *)(uintptr_t)glob};
+    const struct root_filter fitting = {root_fits_glob, (void *)(uintptr_t)glob};
     if (root_list(m->root, m->arena, folder, LISTED_MAX, &fitting, &list) < 0) {
         return MODEL_BUILD_UNKNOWN;
     }
@@ -157,7 +152,7 @@ enum model_build model_build_of_dist(struct model *m, const struct py_dist *dist
 static const struct gpu_code *code_in(struct model *m, const char *folder, const char *glob)
 {
     struct root_dir list;
-    const struct root_filter fitting = {fits_glob, (void *)(uintptr_t)glob};
+    const struct root_filter fitting = {root_fits_glob, (void *)(uintptr_t)glob};
     if (root_list(m->root, m->arena, folder, LISTED_MAX, &fitting, &list) < 0) {
         return NULL;
     }

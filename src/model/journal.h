@@ -15,9 +15,9 @@ struct model_journal {
     uint64_t id;
 };
 
-/* Sets *ret_why to a sentence where a journal is too large to be read, so that it may be that one.
- * The latest journal in a folder of journals (absolute inside the root) that has not ended; false:
- * all have, or there is none. */
+/* The latest journal in a folder of journals (absolute inside the root) that has not ended; false:
+ * all have, or there is none. A journal that is too large to be read may be that one: then *ret_why
+ * becomes a sentence that says so. */
 bool model_journal_open(struct root *root, struct arena *a, const char *folder,
                         struct model_journal *ret, const char **ret_why);
 

@@ -479,11 +479,6 @@ static bool step_cdll(struct run *r, struct imported *by, const struct kb_step *
     return !state->failed || s->optional || retry_follows;
 }
 
-static bool fits_glob(const char *name, void *glob)
-{
-    return str_glob(glob, name);
-}
-
 /* The file of a preload in one folder, or NULL. */
 static const char *preload_in(struct run *r, const struct kb_preload *lib, const char *dir)
 {
@@ -496,7 +491,7 @@ static const char *preload_in(struct run *r, const struct kb_preload *lib, const
         }
     }
     struct root_dir list;
-    const struct root_filter fitting = {fits_glob, (void *)(uintptr_t)lib->glob};
+    const struct root_filter fitting = {root_fits_glob, (void *)(uintptr_t)lib->glob};
     if (!lib->glob || root_list(m->root, m->arena, dir, FILES_MAX, &fitting, &list) < 0) {
         return NULL; // not there: the next one
     }
