@@ -96,10 +96,8 @@ bool diag_is_driver_library(struct diag *d, const char *name)
     const struct kb_families *families = &d->m->families;
     for (size_t i = 0; i < families->n; i++) {
         const struct kb_family *f = &families->rows[i];
-        for (size_t k = 0; k < f->members.n && strcmp(f->id, "driver") == 0; k++) {
-            if (str_glob(f->members.items[k], name)) {
-                return true;
-            }
+        if (strcmp(f->id, "driver") == 0 && kb_family_has(f, name)) {
+            return true;
         }
     }
     return diag_is_driver_part(name);

@@ -344,3 +344,23 @@ const char *kb_row_id(const void *row)
     memcpy(&id, row, sizeof id);
     return id;
 }
+
+bool kb_family_has(const struct kb_family *f, const char *name)
+{
+    for (size_t i = 0; i < f->members.n; i++) {
+        if (str_glob(f->members.items[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct kb_family *kb_family_of(const struct kb_families *families, const char *name)
+{
+    for (size_t i = 0; i < families->n; i++) {
+        if (kb_family_has(&families->rows[i], name)) {
+            return &families->rows[i];
+        }
+    }
+    return NULL;
+}

@@ -606,6 +606,11 @@ struct kb {
  * from there. Accepts one that was only zeroed. */
 void kb_close(struct kb *kb);
 
+/* Whether a file's name or SONAME fits a member of the family, and the family with such a member;
+ * NULL: none has. */
+bool kb_family_has(const struct kb_family *f, const char *name);
+const struct kb_family *kb_family_of(const struct kb_families *families, const char *name);
+
 /* Starts a knowledge base whose rows go into `a`. `folder` may be NULL; it is an absolute path
  * inside `root`, and both must outlive the knowledge base. GM_ERR_LOOK if it is not a folder,
  * GM_ERR_FORMAT if it has a file NAME.json that is not called after an area. */

@@ -179,13 +179,7 @@ static bool loads_itself(const struct kb_import *row)
 
 static bool in_family(const struct kb_family *f, const struct ldso_object *o)
 {
-    for (size_t i = 0; i < f->members.n; i++) {
-        if (str_glob(f->members.items[i], path_base(o->path)) ||
-            (o->soname && str_glob(f->members.items[i], o->soname))) {
-            return true;
-        }
-    }
-    return false;
+    return kb_family_has(f, path_base(o->path)) || (o->soname && kb_family_has(f, o->soname));
 }
 
 /* The families a process touches, as bits of the family table; the driver's is left out, since
@@ -324,12 +318,8 @@ static bool is_known_dist(const struct model *m, const struct py_dist *dist)
 static bool needs_family(const struct model *m, const struct ldso_entry *e)
 {
     for (size_t i = 0; e->file && i < e->file->image.n_needs; i++) {
-        for (size_t k = 0; k < m->families.n; k++) {
-            for (size_t j = 0; j < m->families.rows[k].members.n; j++) {
-                if (str_glob(m->families.rows[k].members.items[j], e->file->image.needs[i].name)) {
-                    return true;
-                }
-            }
+        if (kb_family_of(&m->families, e->file->image.needs[i].name)) {
+            return true;
         }
     }
     return false;

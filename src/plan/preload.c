@@ -180,29 +180,6 @@ static plan_texts paths_grow(struct plan_work *x, plan_texts paths)
     return in_order(x, &paths);
 }
 
-static const struct kb_family *family_of(const struct plan_work *x, const char *name)
-{
-    const struct kb_families *all = &x->m->families;
-    for (size_t i = 0; i < all->n; i++) {
-        for (size_t k = 0; k < all->rows[i].members.n; k++) {
-            if (str_glob(all->rows[i].members.items[k], name)) {
-                return &all->rows[i];
-            }
-        }
-    }
-    return NULL;
-}
-
-static bool family_has_name(const struct kb_family *f, const char *name)
-{
-    for (size_t i = 0; f && i < f->members.n; i++) {
-        if (str_glob(f->members.items[i], name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool path_is_library(struct plan_work *x, const char *path)
 {
     const struct elf_image *image = image_of(x, path);
@@ -223,9 +200,9 @@ static plan_texts seeds(struct plan_work *x, const struct diag_finding *f, const
                         const char *name, const plan_texts *paths)
 {
     plan_texts out = {0};
-    const struct kb_family *family = family_of(x, name);
+    const struct kb_family *family = kb_family_of(&x->m->families, name);
     for (size_t i = 0; i < paths->n; i++) {
-        if (!family_has_name(family, path_base(paths->items[i]))) {
+        if (!family || !kb_family_has(family, path_base(paths->items[i]))) {
             VEC_PUSH(x->a, &out, paths->items[i]);
         }
     }
@@ -233,7 +210,7 @@ static plan_texts seeds(struct plan_work *x, const struct diag_finding *f, const
     for (size_t i = 0; family && i < x->m->processes.n; i++) {
         const struct model_process *p = x->m->processes.items[i];
         for (size_t k = 0; p->ldso && diag_shows_in(x->m, f, p) && k < p->ldso->requests.n; k++) {
-            if (family_has_name(family, p->ldso->requests.items[k]->name)) {
+            if (kb_family_has(family, p->ldso->requests.items[k]->name)) {
                 add_from(x, dir, p->ldso->requests.items[k]->name, &out);
             }
         }

@@ -156,19 +156,6 @@ struct member {
 };
 typedef VEC(struct member) member_list;
 
-static const struct kb_family *family_of(const struct model *m, const char *name)
-{
-    for (size_t i = 0; i < m->families.n; i++) {
-        const struct kb_family *f = &m->families.rows[i];
-        for (size_t k = 0; k < f->members.n; k++) {
-            if (str_glob(f->members.items[k], name)) {
-                return f;
-            }
-        }
-    }
-    return NULL;
-}
-
 static bool is_below(const char *path, const char *folder)
 {
     size_t n = folder ? strlen(folder) : 0;
@@ -236,7 +223,7 @@ static member_list members_of(struct model *m)
         const struct ldso_process *p = m->processes.items[i]->ldso;
         for (size_t k = 0; p && k < p->objects.n; k++) {
             const struct ldso_object *o = p->objects.items[k];
-            const struct kb_family *f = family_of(m, path_base(o->path));
+            const struct kb_family *f = kb_family_of(&m->families, path_base(o->path));
             const char *version =
                 f && o->file
                     ? model_object_version(m, o->file, model_absolute(m, o->path), f->version_from)

@@ -199,15 +199,8 @@ static const char *const libraries_that_matter[] = {
 
 static enum kb_version_from recipe_of(const struct model *m, const char *name)
 {
-    for (size_t i = 0; i < m->families.n; i++) {
-        const struct kb_family *f = &m->families.rows[i];
-        for (size_t k = 0; k < f->members.n; k++) {
-            if (str_glob(f->members.items[k], name)) {
-                return f->version_from;
-            }
-        }
-    }
-    return KB_VERSION_NONE;
+    const struct kb_family *f = kb_family_of(&m->families, name);
+    return f ? f->version_from : KB_VERSION_NONE;
 }
 
 /* By its bytes or its package; else what the name of the file itself ends in. */
