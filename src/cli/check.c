@@ -324,9 +324,8 @@ static int check_run_with(void *command)
                                              : "check: --report runs nothing; use --probe without "
                                                "it");
     }
-    bool file = c->sarif_file || c->html_file;
     if (c->github + (c->sarif_file != NULL) + (c->html_file != NULL) + c->report + c->t.json > 1 ||
-        (c->probe && (c->github || file))) {
+        (c->probe && (c->github || c->sarif_file || c->html_file))) {
         return cli_fail(CLI_USAGE, "check: one of --github, --sarif, --html, --report and --json, "
                                    "and the first three without --probe");
     }
@@ -340,13 +339,8 @@ static int check_run_with(void *command)
     if (c->probe && cli_limit_lift("check --probe") != CLI_OK) {
         return CLI_USAGE;
     }
-    int sent =
-        c->sarif_file && strcmp(c->sarif_file, "-") != 0 ? cli_redirect_output(c->sarif_file) : 0;
-    if (sent < 0) {
-        return cli_fail(CLI_CANNOT, "check: %s: %s", c->sarif_file,
-                        sent == -ELOOP ? "it is a link of another user" : strerror(-sent));
-    }
-    if (c->html_file && cli_html_open("check", c->html_file) != CLI_OK) {
+    const char *file = c->sarif_file ? c->sarif_file : c->html_file;
+    if (file && cli_redirect_output("check", file) != CLI_OK) {
         return CLI_CANNOT;
     }
     if (c->snapshot_file) { // which asks nothing of this machine

@@ -4,16 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "cli/replace.h"
 #include "report/html.h"
-
-int cli_html_open(const char *command, const char *name)
-{
-    int rc = strcmp(name, "-") == 0 ? 0 : cli_redirect_output(name);
-    return rc == 0 ? CLI_OK
-                   : cli_fail(CLI_CANNOT, "%s: %s: %s", command, name,
-                              rc == -ELOOP ? "it is a link of another user" : strerror(-rc));
-}
 
 int cli_html_write(const char *command, const char *name, struct arena *a, json_t *page)
 {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/cli.h"
 
 static int write_whole(int fd, const char *text)
 {
@@ -64,7 +65,8 @@ static bool is_own_link(const char *path)
            (st.st_uid == geteuid() || st.st_uid == 0);
 }
 
-int cli_redirect_output(const char *path)
+/* Negative errno; -ELOOP: a link of another user. */
+static int redirect(const char *path)
 {
     const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
     struct stat st;
@@ -80,4 +82,12 @@ int cli_redirect_output(const char *path)
     rc = rc < 0 ? -errno : 0;
     (void)close(fd); // standard output is another
     return rc;
+}
+
+int cli_redirect_output(const char *command, const char *path)
+{
+    int rc = strcmp(path, "-") == 0 ? 0 : redirect(path);
+    return rc == 0 ? CLI_OK
+                   : cli_fail(CLI_CANNOT, "%s: %s: %s", command, path,
+                              rc == -ELOOP ? "it is a link of another user" : strerror(-rc));
 }

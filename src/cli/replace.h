@@ -12,9 +12,10 @@
 int cli_replace_file(struct arena *a, const char *path, const char *text,
                      struct gm_err *err) GM_CHECK;
 
-/* Makes standard output a file that the user names, which is emptied. A link is followed only if it
- * belongs to the user or root: in a folder that others may write it could lead anywhere. Negative
- * errno; -ELOOP: such a link. */
-int cli_redirect_output(const char *path) GM_CHECK;
+/* Makes standard output the file that a command's option names, which is emptied: a command that
+ * only looks may write to no other. "-" is standard output itself. A link is followed only if it
+ * belongs to the user or root: in a folder that others may write to it could lead anywhere. CLI_OK,
+ * or CLI_CANNOT, which is said. */
+int cli_redirect_output(const char *command, const char *path);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "cli/html.h"
 #include "cli/limit.h"
+#include "cli/replace.h"
 #include "cli/target.h"
 #include "cli/windows.h"
 #include "ldso/process.h"
@@ -507,7 +508,7 @@ static int why_run_with(struct why *w)
     if (w->html_file && (w->batch || w->json || w->tree)) {
         return cli_fail(CLI_USAGE, "why: --html cannot be combined with --batch, --json or --tree");
     }
-    if (w->html_file && cli_html_open("why", w->html_file) != CLI_OK) {
+    if (w->html_file && cli_redirect_output("why", w->html_file) != CLI_OK) {
         return CLI_CANNOT;
     }
     cli_only_look((struct sandbox){0});

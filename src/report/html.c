@@ -54,18 +54,24 @@ static void put_head(const struct html *h)
     fputs("</pre>\n", h->file);
 }
 
+static void put_items(const struct html *h, const json_t *list, bool are_paths)
+{
+    fputs("<ul>", h->file);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+        fputs(are_paths ? "<li><code>" : "<li>", h->file);
+        (are_paths ? html_path : html_text)(h, text ? text : "");
+        fputs(are_paths ? "</code></li>\n" : "</li>\n", h->file);
+    }
+    fputs("</ul>", h->file);
+}
+
 static void put_texts(const struct html *h, const json_t *list, const char *label)
 {
     if (json_array_size(list)) {
-        fprintf(h->file, "<details><summary>%s (%zu)</summary><ul>\n", label,
-                json_array_size(list));
-        for (size_t i = 0; i < json_array_size(list); i++) {
-            const char *text = json_string_value(json_array_get(list, i));
-            fputs("<li>", h->file);
-            html_text(h, text ? text : "");
-            fputs("</li>\n", h->file);
-        }
-        fputs("</ul></details>\n", h->file);
+        fprintf(h->file, "<details><summary>%s (%zu)</summary>", label, json_array_size(list));
+        put_items(h, list, false);
+        fputs("</details>\n", h->file);
     }
 }
 
@@ -182,15 +188,8 @@ static void put_origin_cell(const struct html *h, const json_t *family, const ch
         }
         fputs("<span class=\"word\">", h->file);
         html_text(h, html_member(cell, "version"));
-        fputs("</span><ul>", h->file);
-        const json_t *files = html_list(cell, "files");
-        for (size_t k = 0; k < json_array_size(files); k++) {
-            const char *path = json_string_value(json_array_get(files, k));
-            fputs("<li><code>", h->file);
-            html_path(h, path ? path : "");
-            fputs("</code></li>", h->file);
-        }
-        fputs("</ul>", h->file);
+        fputs("</span>", h->file);
+        put_items(h, html_list(cell, "files"), true);
     }
     fputs("</td>", h->file);
 }

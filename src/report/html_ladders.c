@@ -211,15 +211,28 @@ static void put_ladder(const struct html *h, const json_t *request, const char *
     fputs("</tr></tbody></table></div>\n", h->file);
 }
 
+/* That nothing failed may only be said where all that matters was looked at. */
+static void put_none(const struct html *h)
+{
+    const char *verdict = html_member(h->page, "verdict");
+    bool is_sure = strcmp(verdict, "ok") == 0 || strcmp(verdict, "loads") == 0;
+    fputs(is_sure ? "<p>No lookup that matters failed.</p>\n"
+                  : "<p>No failed lookup was found in what could be looked at.</p>\n",
+          h->file);
+}
+
 void html_ladders(const struct html *h)
 {
     const json_t *ladders = html_list(h->page, "ladders");
     json_int_t left = json_integer_value(json_object_get(h->page, "ladders_left"));
-    fputs(json_array_size(ladders)
-              ? "<p class=\"soft\">A column is a stage of the search, in its order. &#8211; means "
-                "that the search ended before this stage, or that it has nothing to look in.</p>\n"
-              : "<p>No lookup that matters failed.</p>\n",
-          h->file);
+    if (json_array_size(ladders) == 0) {
+        put_none(h);
+        return;
+    }
+    fputs(
+        "<p class=\"soft\">A column is a stage of the search, in its order. &#8211; means that the "
+        "search ended before this stage, or that it has nothing to look in.</p>\n",
+        h->file);
     for (size_t i = 0; i < json_array_size(ladders); i++) {
         const json_t *l = json_array_get(ladders, i);
         const json_t *after = json_object_get(l, "after");

@@ -146,7 +146,8 @@ static void put_request(struct timeline *t, const json_t *r)
         fputs(" was loaded already", h->file);
     }
     if (other) {
-        fputs(" <span class=\"failed\">first wins: in another order it is <code>", h->file);
+        fprintf(h->file, " <span class=\"failed\">%sin another of these programs it is <code>",
+                is_new(r) ? "" : "first wins: ");
         html_path(h, other);
         fputs("</code></span>", h->file);
     }
@@ -154,7 +155,7 @@ static void put_request(struct timeline *t, const json_t *r)
 }
 
 /* What a load brought, what it lacks, and where another order would have brought another file. The
- * file that was asked for stands in the line of the load. */
+ * line of the load itself names the file that was asked for. */
 static bool matters(const struct timeline *t, const json_t *r)
 {
     bool own = strcmp(html_member(r, "kind"), "dlopen") == 0 && !has_failed(r);

@@ -149,6 +149,15 @@ def of_trees(exe, top):
             for r in f["repairs"]:
                 check(name + ": each repair", r["text"].split("\n")[0] in words, r)
         pages[name] = file
+    v3 = world(top / "unknown", "libx.so.1")
+    v3.lib("/opt/app/lib/libx.so.1")
+    v3.lib("/opt/app/lib/glibc-hwcaps/x86-64-v3/libx.so.1", needed=["libnowhere.so.1"])
+    v3.put("/proc/cpuinfo", "")
+    at = ["check", "--root", v3.top, PROGRAM]
+    _, words = judge("cannot tell", run(exe, *at, "--html", "-")[1], json.loads(run(exe, *at, "--json")[1]),
+                     "unknown")
+    check("cannot tell: the page does not say that nothing failed", "No lookup that matters failed" not in words and
+          "in what could be looked at" in words)
     page, words = judge("missing, again", pages["missing"].read_text(),
                         json.loads(run(exe, "check", "--root", worlds["missing"].top, PROGRAM, "--json")[1]),
                         "broken")

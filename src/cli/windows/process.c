@@ -93,7 +93,8 @@ void cli_begin(int *argc, char ***argv)
 }
 
 /* Only a user with a right of his own can make links here. */
-int cli_redirect_output(const char *path)
+int cli_redirect_output(const char *command, const char *path)
 {
-    return freopen(path, "w", stdout) ? 0 : -errno;
+    bool ready = strcmp(path, "-") == 0 || freopen(path, "w", stdout);
+    return ready ? CLI_OK : cli_fail(CLI_CANNOT, "%s: %s: %s", command, path, strerror(errno));
 }
