@@ -129,11 +129,14 @@ static void find_cuda(struct model *m, const object_list *objects, struct needs 
         }
         const struct gpu_code *code = model_gpu_code(m, o, GPU_READ_SECTIONS);
         bool has = code && code->cuda.n_native + code->cuda.n_ptx > 0;
+        if (code && !has && code->n_targets) { // the build for AMD of a library that has both
+            continue;
+        }
         code = has ? model_gpu_code(m, o, GPU_READ_ALL) : NULL;
         if (!code || code->incomplete) {
             ret->cuda_known = false;
             VEC_PUSH(m->arena, &ret->unknown,
-                     arena_printf(m->arena, "which GPUs %s has code for", o->path));
+                     arena_printf(m->arena, "which NVIDIA GPUs %s has code for", o->path));
             continue;
         }
         for (unsigned n = NEEDS_CAPABILITY_MIN; n <= NEEDS_CAPABILITY_MAX; n++) {
@@ -200,10 +203,13 @@ static void find_gfx(struct model *m, const object_list *objects, struct needs *
             continue;
         }
         const struct gpu_code *code = model_gpu_code(m, o, GPU_READ_SECTIONS);
+        if (code && !code->n_targets && code->cuda.n_containers) { // the build for NVIDIA
+            continue;
+        }
         if (!code || code->incomplete || !code->n_targets) {
             ret->gfx_known = false;
             VEC_PUSH(m->arena, &ret->unknown,
-                     arena_printf(m->arena, "which GPUs %s has code for", o->path));
+                     arena_printf(m->arena, "which AMD GPUs %s has code for", o->path));
             continue;
         }
         diag_texts known = first ? known_targets(m, code) : ret->gfx, kept = {0};
@@ -330,6 +336,11 @@ void needs_find(struct model *m, bool is_image, struct needs *ret)
     if (unknown) {
         VEC_PUSH(m->arena, &ret->unknown,
                  "which driver one of the CUDA runtimes that it loads needs");
+    }
+    if (ret->nvidia && !ret->driver && !unknown) {
+        VEC_PUSH(m->arena, &ret->unknown,
+                 "which driver it needs: it loads no CUDA library that says so (gpumend check tells "
+                 "whether one is missing)");
     }
     if (ret->own_libcuda) {
         VEC_PUSH(m->arena, &ret->unknown,
