@@ -56,7 +56,7 @@ static const char *const expressions[KINDS] = {
         "^(?:\\|? *:?-{3,}:? *)(?:\\| *:?-{3,}:? *)+\\|?$|^[\\w.+-]+ \\([^)]+\\) [\\w -]+; urgency="
         "|^-- .*<[^>]+@[^>]+>|^\\d{4}-\\d\\d-\\d\\d +[A-Z][\\w. ]+ +<|^commit [0-9a-f]{7,}$"
         "|^- \\[[ x]\\] |^(?:[-*] |\\d+[.)] "
-        ")?(?:Risks?|TODO|FIXME|Mitigations?|Agenda|Milestones?|Action items?"
+        ")?(?:Risks?|TO-?DO|FIX-?ME|Mitigations?|Agenda|Milestones?|Action items?"
         "|Open questions?|Next steps?|Assumptions?)\\b ?:"),
     [KIND_FORM] = ANY_OF(
         "^#{1,6} +[A-Z\\d`]|\\]\\((?:https?:|[./#\\w])[^)]*\\)|^\\.\\. [\\w-]+::"
@@ -113,12 +113,7 @@ static bool is_joining(struct str word)
         "while", "than",  "then",   "into",  "only",  "also", "such", "any",   "all",
         "each",  "every", "more",   "most",  "other", "some", "how",  "what",  "where",
         "who",   "do",    "does",   "has",   "have",  "but",  "use",  "using", "used"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (str_eq_nocase(word, str_of(words[i]))) {
-            return true;
-        }
-    }
-    return false;
+    return is_listed(word, words, sizeof words / sizeof *words);
 }
 
 static bool is_personal(struct str word)
@@ -203,7 +198,7 @@ struct counts {
     bool of_output; // the paragraph is a program's
     bool began;     // a line of the paragraph was seen
     bool below_frame;
-    bool prefixed; // the line stands behind a time or the name of a process
+    bool prefixed; // a time or the name of a process precedes the line
 };
 
 static struct str without_bullet(struct str s)

@@ -364,6 +364,9 @@ void words_judge(struct log_rules *r, struct arena *a, const struct log_text *te
 /* Reads kb/words.json: 0, or GM_ERR_LOOK or GM_ERR_FORMAT. words_judge() does so itself. */
 int words_load(struct log_rules *r, struct gm_err *err) GM_CHECK;
 
+/* Whether a list has a word, in whatever case. */
+bool is_listed(struct str word, const char *const *list, size_t n);
+
 /* ------------------------------------------------------------------ GPUs by name */
 
 struct log_target {

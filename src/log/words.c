@@ -488,7 +488,17 @@ static const struct line *strongest(const struct reading *r, size_t class,
     return best;
 }
 
-/* What stands in texts of every kind, and says nothing about a failure alone. */
+bool is_listed(struct str word, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (str_eq_nocase(word, str_of(list[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Words that are common in any text: alone they say nothing about a failure. */
 static bool is_stop_word(const char *word)
 {
     static const char *const stop[] = {
@@ -506,12 +516,7 @@ static bool is_stop_word(const char *word)
         "uses",  "using",   "very",    "via",    "was",    "way",   "were",   "what",    "when",
         "where", "which",   "while",   "who",    "why",    "will",  "with",   "within",  "without",
         "would", "yet",     "you",     "your"};
-    for (size_t i = 0; i < sizeof stop / sizeof *stop; i++) {
-        if (strcmp(stop[i], word) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return is_listed(str_of(word), stop, sizeof stop / sizeof *stop);
 }
 
 static bool explains(const struct word *word)
