@@ -1166,8 +1166,6 @@ static void read_numbers(struct reading *r)
     }
 }
 
-/* "which did 1.1.0 have", "added Python 3.12 and dropped 3.7": a version of what was named last;
- * one of three parts or more is a package's. */
 /* The word "cuda" before a release that stands alone: "CUDA runtime library for 12.6". */
 static size_t cuda_word(const struct reading *r, size_t before)
 {
@@ -1180,6 +1178,8 @@ static size_t cuda_word(const struct reading *r, size_t before)
     return before;
 }
 
+/* "which did 1.1.0 have", "added Python 3.12 and dropped 3.7": a version of what was named last;
+ * one of three parts or more is a package's. */
 static void read_loose(struct reading *r, size_t i)
 {
     size_t cuda = cuda_word(r, i);

@@ -23,9 +23,8 @@ bool kb_driver_reaches_all(const struct kb_drivers *d, const char *driver);
 
 /* The PTX that a driver compiles. */
 struct kb_isa {
-    unsigned
-        isa;   // the newest version that it is sure to know, ten times it; 0: cannot be determined
-    bool more; // it is newer than all drivers of toolkits here: it may know newer ones
+    unsigned isa; // ten times the newest version that it is sure to know; 0: cannot be determined
+    bool more;    // it is newer than all drivers of toolkits here: it may know newer ones
 };
 
 /* For what is asked of a build whatever the driver. */
