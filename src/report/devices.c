@@ -80,14 +80,18 @@ static const char *amounts(struct arena *a, const struct host_gpu *g)
     return text;
 }
 
+/* NULL: not known. */
+static const char *driver_version(const struct host *h, const struct host_gpu *g)
+{
+    return g->driver_version                                         ? g->driver_version
+           : g->vendor == HOST_NVIDIA && strcmp(g->kind, "pci") == 0 ? h->nvidia.module.value
+           : g->vendor == HOST_AMD                                   ? h->amd.module.value
+                                                                     : NULL;
+}
+
 static const char *ready(struct arena *a, const struct host *h, const struct host_gpu *g)
 {
-    const char *version = g->driver_version;
-    if (g->vendor == HOST_NVIDIA && strcmp(g->kind, "pci") == 0) {
-        version = h->nvidia.module.value;
-    } else if (g->vendor == HOST_AMD && !version) {
-        version = h->amd.module.value;
-    }
+    const char *version = driver_version(h, g);
     const char *word = strcmp(g->kind, "windows") == 0 ? "installed" : "ready";
     const char *text = version ? arena_printf(a, "driver %s %s", version, word)
                                : arena_printf(a, "driver %s", word);
@@ -199,11 +203,7 @@ static const char *head_of(struct arena *a, const struct host *h, const struct h
 {
     const char *target = target_of(a, g);
     const char *name = target ? arena_printf(a, "%s (%s)", g->name, target) : g->name;
-    const char *version = g->driver_version ? g->driver_version
-                          : g->vendor == HOST_NVIDIA && strcmp(g->kind, "pci") == 0
-                              ? h->nvidia.module.value
-                          : g->vendor == HOST_AMD ? h->amd.module.value
-                                                  : NULL;
+    const char *version = driver_version(h, g);
     name = version ? arena_printf(a, "%s, driver %s", name, version) : name;
     return g->usable == HOST_YES  ? name
            : g->usable == HOST_NO ? arena_printf(a, "%s: cannot be used", name)
