@@ -394,8 +394,7 @@ static struct log_candidate rule_candidate(struct log_matched *m, const struct l
     return c;
 }
 
-/* ------------------------------------------------------------------ several failures in one text
- */
+/* ------------------------------------------------------------------ several failures */
 
 static uint64_t place_first(const struct log_candidate *c)
 {

@@ -90,7 +90,7 @@ static size_t also(const struct report_log *l, const struct log_candidate *best,
     return n;
 }
 
-/* Whether two readings rest on different lines: failures that a reader has to mend one by one. */
+/* Whether two readings rest on different lines: failures that are repaired one by one. */
 static bool is_apart(const struct log_candidate *a, const struct log_candidate *b)
 {
     for (size_t i = 0; i < a->n_evidence; i++) {
