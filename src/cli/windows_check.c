@@ -216,6 +216,7 @@ static void set_environment(struct arena *a, const struct host *host, struct win
     if (host) {
         py->path = path_of(a, &host->windows, py->folder);
         py->cuda_path = host_variable(host, "CUDA_PATH");
+        py->hip_path = host_variable(host, "HIP_PATH");
         py->unsafe_search = host->windows.safe_search.state == HOST_NO;
         py->known_dlls = host->windows.known_dlls.items; // NULL where there are none
         py->n_known_dlls = host->windows.known_dlls.n;

@@ -30,14 +30,19 @@ static bool name_ends(const char *name, const char *suffix)
     return n >= m && winldr_name_is(name + n - m, suffix);
 }
 
+static bool read_text(struct winldr_files *f, const char *path, struct str *ret)
+{
+    const struct winldr_entry *e = winldr_files_place(f, path);
+    return e->place && root_read(f->root, f->arena, e->place, CFG_MAX, ret) == 0;
+}
+
 /* ------------------------------------------------------------------ environments */
 
 /* "home = C:\Python312" of pyvenv.cfg; NULL: there is none. */
 static const char *venv_home(struct winldr_files *f, const char *folder)
 {
-    const struct winldr_entry *e = winldr_files_get(f, join(f, folder, "pyvenv.cfg"));
     struct str text, line;
-    if (!e->place || root_read(f->root, f->arena, e->place, CFG_MAX, &text) < 0) {
+    if (!read_text(f, join(f, folder, "pyvenv.cfg"), &text)) {
         return NULL;
     }
     while (str_line(&text, &line)) {
@@ -229,18 +234,42 @@ static void import_torch(struct winldr_process *p, const struct winldr_python *p
     load_files(p, package, "_C.", ".pyd");
 }
 
-/* The folders of ROCm's wheels are added as far as they are there: _rocm_sdk_core\bin and each
- * _rocm_sdk_libraries*\bin, in the order of their names. */
-static void add_rocm_wheels(struct winldr_process *p, const struct winldr_python *py)
+static bool add_existing(struct winldr_process *p, const char *folder)
+{
+    return is_kind(p->files, folder, WINLDR_ENTRY_FOLDER) && winldr_add_directory(p, folder);
+}
+
+/* The libraries of ROCm's wheels, in the order of their names. */
+static bool add_rocm_libraries(struct winldr_process *p, const struct winldr_python *py)
 {
     struct winldr_names names = winldr_files_list(p->files, py->site);
+    bool added = false;
     for (size_t i = 0; i < names.n; i++) {
-        bool is_rocm = strcmp(names.items[i], "_rocm_sdk_core") == 0 ||
-                       strncmp(names.items[i], "_rocm_sdk_libraries", 19) == 0;
-        const char *bin = join(p->files, join(p->files, py->site, names.items[i]), "bin");
-        if (is_rocm && is_kind(p->files, bin, WINLDR_ENTRY_FOLDER)) {
-            (void)winldr_add_directory(p, bin); // a full path
+        if (starts_with(names.items[i], "_rocm_sdk_libraries")) {
+            const char *folder = join(p->files, py->site, names.items[i]);
+            added |= add_existing(p, join(p->files, folder, "bin"));
         }
+    }
+    return added;
+}
+
+/* The folders of ROCm, which differ between releases: 4.5.0 adds none; 4.8.1 two of fixed names, up
+ * to the first that is not there; 4.8.5 those that are there, and without any of them that of
+ * HIP_PATH. Which one is installed, the text of its __init__.py shows. */
+static void add_rocm(struct winldr_process *p, const struct winldr_python *py, const char *package)
+{
+    struct winldr_files *f = p->files;
+    const char *core = join(f, py->site, "_rocm_sdk_core\\bin");
+    struct str text;
+    if (!read_text(f, join(f, package, "__init__.py"), &text) ||
+        str_find(text, "_rocm_sdk_core") == text.n) {
+        return;
+    }
+    bool has_core = add_existing(p, core);
+    if (str_find(text, "_rocm_sdk_libraries_custom") < text.n) {
+        (void)(has_core && add_existing(p, join(f, py->site, "_rocm_sdk_libraries_custom\\bin")));
+    } else if (!add_rocm_libraries(p, py) && !has_core && py->hip_path) {
+        (void)add_existing(p, join(f, py->hip_path, "bin"));
     }
 }
 
@@ -248,7 +277,7 @@ static void import_ctranslate2(struct winldr_process *p, const struct winldr_pyt
                                const char *package)
 {
     (void)winldr_add_directory(p, package); // a full path
-    add_rocm_wheels(p, py);
+    add_rocm(p, py, package);
     load_files(p, package, "", ".dll");
     load_files(p, package, "_ext.", ".pyd");
 }
@@ -272,9 +301,7 @@ static const char *python_text(struct arena *a, struct str text, const char *nam
 struct winldr_torch winldr_torch_read(struct winldr_files *files, const struct winldr_python *py)
 {
     struct str text;
-    const struct winldr_entry *e =
-        winldr_files_place(files, join(files, py->site, "torch\\version.py"));
-    if (!e->place || root_read(files->root, files->arena, e->place, CFG_MAX, &text) < 0) {
+    if (!read_text(files, join(files, py->site, "torch\\version.py"), &text)) {
         return (struct winldr_torch){0};
     }
     struct arena *a = files->arena;

@@ -26,6 +26,7 @@ struct winldr_python {
     const char *site;              // its site-packages
     const char *path;              // PATH of the process, or NULL: not known; the caller sets it
     const char *cuda_path;         // CUDA_PATH, or NULL: unset or not known; the caller sets it
+    const char *hip_path;          // HIP_PATH, likewise
     const char *const *known_dlls; // of the registry, or NULL: not known; the caller sets it
     size_t n_known_dlls;
     bool unsafe_search; // the registry's SafeDllSearchMode is 0; the caller sets it

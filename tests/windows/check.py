@@ -221,6 +221,53 @@ def cublas_of_torch(tree):
         put(tree, SITE + "torch/lib/" + name, version=NEW)
 
 
+def rocm_of(tree, init, *folders, **variables):
+    """A ctranslate2 for ROCm by its __init__.py, and which folders have ROCm's DLLs."""
+    machine(tree, card=host.RX5700, provider=host.AMD, version="31.0.24027.1012", **variables)
+    ctranslate2(tree)
+    (tree / SITE / "ctranslate2/__init__.py").write_text(init)
+    put(tree, SITE + "ctranslate2/ctranslate2.dll", ["amdhip64_7.dll", "libiomp5md.dll"])
+    for folder in folders:
+        put(tree, folder + "/bin/amdhip64_7.dll")
+
+
+# What the __init__.py of 4.8.1 and of 4.8.5 say of ROCm's folders; that of 4.5.0 says nothing.
+FIXED = '''
+        os.add_dll_directory(f"{package_dir}/../_rocm_sdk_core/bin")
+        os.add_dll_directory(f"{package_dir}/../_rocm_sdk_libraries_custom/bin")
+'''
+PATTERN = '''
+    dll_dirs = [os.path.join(site_dir, "_rocm_sdk_core", "bin")]
+    dll_dirs += sorted(glob.glob(os.path.join(site_dir, "_rocm_sdk_libraries*", "bin")))
+    if not dll_dirs and os.environ.get("HIP_PATH"):
+'''
+
+
+def rocm_of_old(tree):
+    rocm_of(tree, "", SITE + "_rocm_sdk_core")
+
+
+def rocm_of_core(tree):
+    rocm_of(tree, FIXED, SITE + "_rocm_sdk_core")
+
+
+def rocm_without_core(tree):
+    rocm_of(tree, FIXED, SITE + "_rocm_sdk_libraries_custom")
+
+
+def rocm_of_family(tree):
+    rocm_of(tree, PATTERN, SITE + "_rocm_sdk_libraries_gfx110x_all")
+
+
+def rocm_of_setting(tree):
+    rocm_of(tree, PATTERN, "rocm", HIP_PATH="C:\\rocm")
+
+
+def rocm_of_setting_too_late(tree):
+    rocm_of(tree, PATTERN, "rocm", HIP_PATH="C:\\rocm")
+    put(tree, SITE + "_rocm_sdk_core/bin/other.dll")
+
+
 def hip_of_driver(tree):
     machine(tree, card=host.RX5700, provider=host.AMD, version="31.0.24027.1012")
     put(tree, "Windows/System32/amdhip64_6.dll", version=(6, 1, 1, 0))
@@ -299,6 +346,15 @@ CASES = [
     ("cuBLAS by PATH", cublas_by_path, None, 3, [], ["unless the program calls"], 1),
     ("cuBLAS by CUDA_PATH", cublas_by_setting, None, 3, [], [], 1),
     ("cuBLAS of torch", cublas_of_torch, None, 3, [], ["if the program has imported torch"], 1),
+    ("ROCm's wheels beside a ctranslate2 that adds none", rocm_of_old, None, 1,
+     [("library-not-on-path", "error")], ["_rocm_sdk_core\\bin, which this call does not search"], 1),
+    ("ROCm's wheels, fixed names", rocm_of_core, None, 3, [], [], 1),
+    ("the same without the first", rocm_without_core, None, 1, [("library-not-on-path", "error")],
+     ["_rocm_sdk_libraries_custom\\bin, which"], 1),
+    ("ROCm's wheels by a pattern", rocm_of_family, None, 3, [], [], 1),
+    ("ROCm by HIP_PATH", rocm_of_setting, None, 3, [], [], 1),
+    ("HIP_PATH is not used beside a wheel", rocm_of_setting_too_late, None, 1,
+     [("dll-missing", "error")], ["amdhip64_7.dll, which"], 1),
     ("the driver's HIP before the SDK's", hip_of_driver, None, 3, [("library-wrong-copy", "warning")],
      ["(6.1.1.0)", "(6.2.1.0)"], 1),
     ("the Store's Python", store, None, 3, [], ["(Store)", "packaged process"], 1),
