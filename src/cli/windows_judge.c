@@ -617,17 +617,18 @@ static bool is_store(struct windows_inspection *n)
 static void judge_long_paths(struct windows_inspection *n, const struct winldr_process *p)
 {
     enum { PATH_MAX_WINDOWS = 260 };
-    if (!n->host || n->host->windows.long_paths.state != HOST_NO) {
+    if (n->host && n->host->windows.long_paths.state == HOST_YES) {
         return;
     }
+    bool is_off = n->host && n->host->windows.long_paths.state == HOST_NO;
     for (size_t i = 0; i < p->modules.n; i++) {
         const char *path = p->modules.items[i]->path;
         if (strlen(path) >= PATH_MAX_WINDOWS) {
             VEC_PUSH(n->arena, &n->unknown,
                      arena_printf(n->arena,
-                                  "%s has %zu characters, and this Windows does not allow paths of "
-                                  "260 (LongPathsEnabled): whether it is loaded is not known",
-                                  path, strlen(path)));
+                                  "%s has %zu characters, and Windows loads a path of 260 or more "
+                                  "only with LongPathsEnabled, which is %s",
+                                  path, strlen(path), is_off ? "off" : "not known"));
             return;
         }
     }

@@ -90,13 +90,29 @@ static bool has_key(const struct hive *h, struct hive_key from, const char *path
     return h->bins && hive_find(h, from, path, ret, &err) == 1;
 }
 
-/* A text below a key; NULL: there is none, or it cannot be read. */
+/* The text of a value as a fact: no only where the key has no such value. */
+static struct host_fact text_fact(struct windows_look *w, const struct hive *h, struct hive_key key,
+                                  const char *name, const char *where)
+{
+    struct arena *a = w->l->arena;
+    struct hive_value v;
+    struct gm_err err;
+    int rc = hive_value(h, a, key, name, &v, &err);
+    if (rc <= 0) {
+        return rc == 0 ? host_no(where, arena_printf(a, "%s is not set", name))
+                       : host_unknown(where, arena_strdup(a, err.text));
+    }
+    const char *text = hive_text(a, &v);
+    return text ? host_yes(where, text)
+                : host_unknown(where, arena_printf(a, "%s is not a text, or is too long", name));
+}
+
+/* NULL: there is none, or it cannot be read. */
 static const char *text_value(struct windows_look *w, const struct hive *h, struct hive_key key,
                               const char *name)
 {
-    struct hive_value v;
-    struct gm_err err;
-    return hive_value(h, w->l->arena, key, name, &v, &err) == 1 ? hive_text(w->l->arena, &v) : NULL;
+    struct host_fact text = text_fact(w, h, key, name, NULL);
+    return text.state == HOST_YES ? text.value : NULL;
 }
 
 static bool number_value(struct windows_look *w, const struct hive *h, struct hive_key key,
@@ -105,6 +121,26 @@ static bool number_value(struct windows_look *w, const struct hive *h, struct hi
     struct hive_value v;
     struct gm_err err;
     return hive_value(h, w->l->arena, key, name, &v, &err) == 1 && hive_number(&v, ret);
+}
+
+/* A setting of SYSTEM that counts as `by_default` where it is not set: whether it is on. */
+static struct host_fact setting_fact(struct windows_look *w, struct hive_key key, const char *name,
+                                     bool by_default)
+{
+    struct arena *a = w->l->arena;
+    struct hive_value v;
+    struct gm_err err;
+    uint32_t number = by_default;
+    int rc = hive_value(&w->system, a, key, name, &v, &err);
+    if (rc < 0) {
+        return host_unknown(w->hive.where, arena_strdup(a, err.text));
+    }
+    if (rc > 0 && (!hive_number(&v, &number) || number > 1)) {
+        return host_unknown(w->hive.where, arena_printf(a, "%s is neither 0 nor 1", name));
+    }
+    return number ? host_yes(w->hive.where, NULL)
+                  : host_no(w->hive.where,
+                            arena_printf(a, rc > 0 ? "%s is 0" : "%s is not set", name));
 }
 
 static void open_system(struct windows_look *w)
@@ -173,8 +209,9 @@ struct variable {
     const char *name, *value;
 };
 
-/* "%SystemRoot%\\x" with the variables whose value each Windows of this drive has. */
-static const char *expanded(struct arena *a, const char *text, const char *home)
+/* "%SystemRoot%\\x" with the variables whose value each Windows of this drive has; the others stay
+ * as they are. */
+static const char *expand_known(struct arena *a, const char *text, const char *home)
 {
     const struct variable known[] = {{"SystemRoot", "C:\\Windows"},
                                      {"windir", "C:\\Windows"},
@@ -201,17 +238,47 @@ static const char *expanded(struct arena *a, const char *text, const char *home)
     return done;
 }
 
+/* NAME of a "%NAME%" that is left in a PATH; s NULL: none is. A lone % is a part of a folder's
+ * name. */
+static struct str variable_left(const char *path)
+{
+    struct str rest = str_of(path);
+    while (rest.s) {
+        struct str folder = str_cut(&rest, ';');
+        (void)str_cut(&folder, '%'); // what is before it
+        struct str name = folder.s ? str_cut(&folder, '%') : (struct str){0};
+        if (folder.s) {
+            return name;
+        }
+    }
+    return (struct str){0};
+}
+
+/* The value Path of a key. Where it names a variable that is not known here, which folders are
+ * searched is not known either. */
+static struct host_fact path_fact(struct windows_look *w, const struct hive *h, struct hive_key key,
+                                  const char *where, const char *home)
+{
+    struct arena *a = w->l->arena;
+    struct host_fact path = text_fact(w, h, key, "Path", where);
+    if (path.state != HOST_YES) {
+        return path;
+    }
+    path.value = expand_known(a, path.value, home);
+    struct str left = variable_left(path.value);
+    return left.s ? host_unknown(where, arena_printf(a, "it has %%%.*s%%, whose value is not known",
+                                                     (int)left.n, left.s))
+                  : path;
+}
+
 static void read_loader_settings(struct windows_look *w)
 {
     struct host_windows *ret = &w->l->host->windows;
     struct hive_key key;
     struct gm_err err;
     hive_values_list values;
-    uint32_t number = 1;
     if (has_key(&w->system, w->set, "Control\\Session Manager", &key)) {
-        (void)number_value(w, &w->system, key, "SafeDllSearchMode", &number); // 1 without it
-        ret->safe_search = number ? host_yes(w->hive.where, NULL)
-                                  : host_no(w->hive.where, "SafeDllSearchMode is 0");
+        ret->safe_search = setting_fact(w, key, "SafeDllSearchMode", true);
     }
     if (has_key(&w->system, w->set, "Control\\Session Manager\\KnownDLLs", &key) &&
         hive_values(&w->system, w->l->arena, key, &values, &err) == 0) {
@@ -223,10 +290,7 @@ static void read_loader_settings(struct windows_look *w)
         }
     }
     if (has_key(&w->system, w->set, "Control\\FileSystem", &key)) {
-        number = 0;
-        (void)number_value(w, &w->system, key, "LongPathsEnabled", &number); // 0 without it
-        ret->long_paths = number == 1 ? host_yes(w->hive.where, NULL)
-                                      : host_no(w->hive.where, "LongPathsEnabled is not 1");
+        ret->long_paths = setting_fact(w, key, "LongPathsEnabled", false);
     }
 }
 
@@ -242,11 +306,9 @@ static void read_environment_key(struct windows_look *w)
     if (!has_key(&w->system, w->set, "Control\\Session Manager\\Environment", &key)) {
         return;
     }
-    const char *path = text_value(w, &w->system, key, "Path");
     const char *machine = text_value(w, &w->system, key, "PROCESSOR_ARCHITECTURE");
     const char *number = text_value(w, &w->system, key, "NUMBER_OF_PROCESSORS");
-    h->windows.path = path ? host_yes(w->hive.where, expanded(a, path, NULL))
-                           : host_no(w->hive.where, "the system's PATH is not set");
+    h->windows.path = path_fact(w, &w->system, key, w->hive.where, NULL);
     h->machine = !machine                           ? 0
                  : winldr_name_is(machine, "AMD64") ? EM_X86_64
                  : winldr_name_is(machine, "ARM64") ? EM_AARCH64
@@ -258,7 +320,8 @@ static void read_environment_key(struct windows_look *w)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         const char *value = text_value(w, &w->system, key, kept[i]);
         if (value) {
-            VEC_PUSH(a, &h->variables, (struct host_setting){kept[i], expanded(a, value, NULL)});
+            VEC_PUSH(a, &h->variables,
+                     (struct host_setting){kept[i], expand_known(a, value, NULL)});
         }
     }
 }
@@ -269,16 +332,17 @@ static void read_user(struct windows_look *w, const char *name)
     const char *home = winldr_path_join(a, "C:\\Users", name);
     struct hive h = {0};
     struct hive_key key;
+    struct gm_err err;
     struct host_fact file = open_hive(w, winldr_path_join(a, home, "NTUSER.DAT"), &h);
     struct host_windows_user user = {name, file};
     if (file.state == HOST_NO) {
         return; // Public and the like
     }
     if (file.state == HOST_YES) {
-        const char *path =
-            has_key(&h, hive_root(&h), "Environment", &key) ? text_value(w, &h, key, "Path") : NULL;
-        user.path = path ? host_yes(file.where, expanded(a, path, home))
-                         : host_no(file.where, "this user's PATH is not set");
+        int rc = hive_find(&h, hive_root(&h), "Environment", &key, &err);
+        user.path = rc > 0   ? path_fact(w, &h, key, file.where, home)
+                    : rc < 0 ? host_unknown(file.where, arena_strdup(a, err.text))
+                             : host_no(file.where, "this user has no variables");
     }
     VEC_PUSH(a, &w->l->host->windows.users, user);
 }
@@ -353,12 +417,12 @@ static struct host_fact driver_of(struct windows_look *w, struct hive_key device
 {
     struct arena *a = w->l->arena;
     struct hive_key key;
-    const char *driver = text_value(w, &w->system, device, "Driver");
+    struct host_fact driver = text_fact(w, &w->system, device, "Driver", w->hive.where);
     *ret_version = NULL;
-    if (!driver) {
-        return host_no(w->hive.where, "no driver is installed for it");
+    if (driver.state != HOST_YES) {
+        return driver;
     }
-    if (!has_key(&w->system, w->set, str_concat(a, "Control\\Class\\", driver, ""), &key)) {
+    if (!has_key(&w->system, w->set, str_concat(a, "Control\\Class\\", driver.value, ""), &key)) {
         return host_unknown(w->hive.where, "the key of its driver is not there");
     }
     const char *provider = text_value(w, &w->system, key, "ProviderName");

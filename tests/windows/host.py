@@ -90,6 +90,10 @@ def without_driver():
     return tree
 
 
+def odd_driver():
+    return one(Driver=7)
+
+
 def basic():
     return Tree({RTX4090: adapter(0, 1)}, [driver("Microsoft", "10.0.22621.1")])
 
@@ -159,6 +163,8 @@ CASES = [
      ["yes"], "cuda"),
     ("switched off", disabled, 1, ["disabled in the device manager"], ["no"], "cpu"),
     ("no driver", without_driver, 1, ["Windows has no driver for it"], ["no"], "cpu"),
+    ("a driver that cannot be read", odd_driver, 0, ["driver is not known: Driver is not a text"],
+     ["unknown"], None),
     ("Microsoft's driver", basic, 1, ["one of Microsoft"], ["no"], "cpu"),
     ("no nvcuda.dll", without_nvcuda, 1, ["no nvcuda.dll"], ["no"], "cpu"),
     ("nvcuda.dll of another driver", two_drivers, 0, ["is 566.14", "of 536.23"], ["unknown"], None),
@@ -211,6 +217,33 @@ def paths(gpumend, folder):
     return faults + ([] if kinds == want else [str(kinds)])
 
 
+# What the registry has, and the state that is shown of the fact: what cannot be read is not "no".
+SETTINGS = [
+    ("path", "Path", None, "no"), ("path", "Path", 7, "unknown"),
+    ("path", "Path", "C:\\" + 70000 * "x", "unknown"),
+    ("path", "Path", hives.Expand("C:\\a;%JAVA_HOME%\\bin"), "unknown"),
+    ("path", "Path", "C:\\100%;C:\\50%", "yes"),
+    ("safe_search", "SafeDllSearchMode", 0, "no"), ("safe_search", "SafeDllSearchMode", 1, "yes"),
+    ("safe_search", "SafeDllSearchMode", "0", "unknown"), ("safe_search", "SafeDllSearchMode", 2, "unknown"),
+    ("long_paths", "LongPathsEnabled", 1, "yes"), ("long_paths", "LongPathsEnabled", None, "no"),
+    ("long_paths", "LongPathsEnabled", "1", "unknown"),
+]
+
+
+def setting_faults(gpumend, folder, fact, name, value, state):
+    tree = one()
+    manager = tree.control["Control"]["Session Manager"]
+    key = {"path": manager["Environment"], "safe_search": manager,
+           "long_paths": tree.control["Control"]["FileSystem"]}[fact]
+    key.pop(name, None)
+    key.update({} if value is None else {name: value})
+    tree.write(folder)
+    document = json.loads(subprocess.run([gpumend, "devices", "--json", "--root", str(folder)],
+                                         capture_output=True, text=True, check=False).stdout)
+    seen = document["windows"][fact]
+    return [] if seen["state"] == state else [f"{seen}, not {state}"]
+
+
 def main():
     gpumend = os.path.abspath(sys.argv[1])
     failed = 0
@@ -221,12 +254,18 @@ def main():
         failed += bool(faults)
         if faults:
             print(f"FAIL {name}: " + "\n  ".join(faults))
+    for setting in SETTINGS:
+        with tempfile.TemporaryDirectory() as folder:
+            faults = setting_faults(gpumend, Path(folder), *setting)
+        failed += bool(faults)
+        if faults:
+            print(f"FAIL {setting[1]} {str(setting[2])[:40]}: {faults}")
     with tempfile.TemporaryDirectory() as folder:
         faults = paths(gpumend, Path(folder))
     failed += bool(faults)
     if faults:
         print(f"FAIL facts: {faults}")
-    print(f"{len(CASES) + 1 - failed} passed, {failed} failed, 0 skipped")
+    print(f"{len(CASES) + len(SETTINGS) + 1 - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 
 
