@@ -273,6 +273,31 @@ static void report_failure(struct windows_inspection *n, const struct winldr_pro
     VEC_PUSH(a, &n->findings, f);
 }
 
+/* LoadLibrary() refuses a path of 260 characters and more unless LongPathsEnabled is set and the
+ * program's manifest allows it, which Python's does. */
+static void judge_long_paths(struct windows_inspection *n, const struct winldr_process *p)
+{
+    enum { PATH_MAX_WINDOWS = 260 };
+    if (n->host && n->host->windows.long_paths.state == HOST_YES) {
+        return;
+    }
+    bool is_off = n->host && n->host->windows.long_paths.state == HOST_NO;
+    for (size_t i = 0; i < p->modules.n; i++) {
+        const char *path = p->modules.items[i]->path;
+        if (strlen(path) >= PATH_MAX_WINDOWS) {
+            const char *text =
+                arena_printf(n->arena,
+                             "%s has %zu characters, and Windows loads a path of 260 or more "
+                             "only with LongPathsEnabled, which is %s",
+                             path, strlen(path), is_off ? "off" : "not known");
+            if (!is_known(n, text)) {
+                VEC_PUSH(n->arena, &n->unknown, text);
+            }
+            return;
+        }
+    }
+}
+
 /* What failed or is unknown of one import. */
 static void judge_import(struct windows_inspection *n, const char *package)
 {
@@ -295,6 +320,7 @@ static void judge_import(struct windows_inspection *n, const char *package)
             VEC_PUSH(n->arena, &n->unknown, evidence);
         }
     }
+    judge_long_paths(n, p);
 }
 
 /* ------------------------------------------------------------------ cuDNN by order */
@@ -612,28 +638,6 @@ static bool is_store(struct windows_inspection *n)
     return true;
 }
 
-/* LoadLibrary() refuses a path of 260 characters and more unless LongPathsEnabled is set and the
- * program's manifest allows it, which Python's does. */
-static void judge_long_paths(struct windows_inspection *n, const struct winldr_process *p)
-{
-    enum { PATH_MAX_WINDOWS = 260 };
-    if (n->host && n->host->windows.long_paths.state == HOST_YES) {
-        return;
-    }
-    bool is_off = n->host && n->host->windows.long_paths.state == HOST_NO;
-    for (size_t i = 0; i < p->modules.n; i++) {
-        const char *path = p->modules.items[i]->path;
-        if (strlen(path) >= PATH_MAX_WINDOWS) {
-            VEC_PUSH(n->arena, &n->unknown,
-                     arena_printf(n->arena,
-                                  "%s has %zu characters, and Windows loads a path of 260 or more "
-                                  "only with LongPathsEnabled, which is %s",
-                                  path, strlen(path), is_off ? "off" : "not known"));
-            return;
-        }
-    }
-}
-
 void windows_inspect(struct windows_inspection *n)
 {
     bool has_torch = winldr_has_package(n->files, n->py, "torch");
@@ -650,7 +654,6 @@ void windows_inspect(struct windows_inspection *n)
         judge_cudnn(n);
     }
     if (has_torch) {
-        judge_long_paths(n, import_two(n, "torch", "torch"));
         judge_build(n);
         judge_driver(n);
     }

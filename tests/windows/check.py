@@ -287,6 +287,25 @@ def narrow(tree):
     put(tree, "Python312/python.exe", machine=0x14C)
 
 
+LONG = "app/" + 4 * (50 * "x" + "/") + ".venv"
+
+
+def long_paths(tree, number=None):
+    """A folder in which the path of an extension module has more than 260 characters."""
+    machine(tree), ctranslate2(tree, LONG)
+    put(tree, LONG + "/Scripts/python.exe")
+    (tree / LONG / "pyvenv.cfg").write_text("home = C:\\Python312\n")
+    if number is not None:
+        parts = host.one()
+        parts.control["Control"]["FileSystem"]["LongPathsEnabled"] = number
+        parts.folders, parts.files = [], {}
+        parts.write(tree)
+
+
+def long_paths_unknown(tree):
+    long_paths(tree, "1")
+
+
 def odd_folder(tree):
     """A folder whose name both shells have to be kept from reading."""
     machine(tree)
@@ -363,6 +382,9 @@ CASES = [
      [("library-wrong-architecture", "error")],
      ["& 'C:\\Users\\ann\\o''neil & co\\.venv\\Scripts\\python.exe' -m pip",
       "\"C:\\Users\\ann\\o'neil & co\\.venv\\Scripts\\python.exe\" -m pip"], 1),
+    ("a path that is too long", long_paths, "/" + LONG, 3, [], ["with LongPathsEnabled, which is off"], 1),
+    ("a long path, allowed or not", long_paths_unknown, "/" + LONG, 3, [],
+     ["with LongPathsEnabled, which is not known"], 1),
     ("no Python", windows, None, 3, [], ["no Python was found"], 0),
 ]
 
