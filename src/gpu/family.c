@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/bytes.h"
+
 enum { BODY_MAX = 4096, CALLS_MAX = 8, CALLED_BYTES = 24, TEXT_MAX = 40 };
 #define TEXT_SEARCH_MAX ((size_t)256 << 20)
 
@@ -86,11 +88,6 @@ struct reading {
 
 /* ------------------------------------------------------------------ numbers in code */
 
-static uint32_t le32(const unsigned char *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
 /* Where the immediate of "mov r32, imm32" (b8+r) or "mov dword [..], imm32" (c7 /0) begins; 0 if
  * `p` is neither. Intel SDM volume 2, MOV, and table 2-2 for the lengths. */
 static size_t immediate_at(const unsigned char *p, size_t n)
@@ -113,7 +110,7 @@ static uint32_t constant_in(const unsigned char *p, size_t n, const struct schem
     uint32_t found = 0;
     for (size_t i = 0; i < n; i++) {
         size_t at = immediate_at(p + i, n - i);
-        uint32_t value = at ? le32(p + i + at) : 0;
+        uint32_t value = at ? gpu_u32(p + i + at) : 0;
         if (value < s->lo || value > s->hi || (s->patch == 0 && value % s->minor)) {
             continue;
         }
@@ -141,7 +138,7 @@ static uint32_t constant_in_called(const struct elf_image *e, const unsigned cha
             continue;
         }
         calls++;
-        uint64_t to = address + i + 5 + (uint64_t)(int64_t)(int32_t)le32(p + i + 1);
+        uint64_t to = address + i + 5 + (uint64_t)(int64_t)(int32_t)gpu_u32(p + i + 1);
         const unsigned char *called = code_at(e, to, CALLED_BYTES);
         uint32_t value = called ? constant_in(called, CALLED_BYTES, s) : 0;
         if (value) {

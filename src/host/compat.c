@@ -24,24 +24,16 @@ enum { NOTE_HEADER = 12, NOTE_MAX = 1 << 16, BRANCHES_MAX = 64 };
 
 static const char owner[] = "NVIDIA Corporation";
 
-static uint32_t le32(const char *p)
-{
-    uint32_t value = 0;
-    for (int i = 3; i >= 0; i--) {
-        value = value << 8 | (unsigned char)p[i];
-    }
-    return value;
-}
-
 /* The JSON text of the note; s NULL when the section is no such note. */
 static struct str section_description(struct str section)
 {
     if (section.n <= NOTE_HEADER + sizeof owner || section.n > NOTE_MAX) {
         return (struct str){0};
     }
-    uint32_t size = le32(section.s + 4);
+    const unsigned char *head = (const unsigned char *)section.s;
+    uint32_t size = elf_u32_in(false, head + 4);
     struct str rest = {section.s + NOTE_HEADER, section.n - NOTE_HEADER};
-    if (le32(section.s) < sizeof owner - 1 || memcmp(rest.s, owner, sizeof owner) != 0) {
+    if (elf_u32_in(false, head) < sizeof owner - 1 || memcmp(rest.s, owner, sizeof owner) != 0) {
         return (struct str){0};
     }
     rest = (struct str){rest.s + sizeof owner, rest.n - sizeof owner};

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "gpu/bytes.h"
+
 /* Three numbers at the end of a name, "libcudnn.so.9.1.0"; four for none of the families. */
 static bool version_of_name(const char *file_name, struct kb_libver *ret)
 {
@@ -64,11 +66,6 @@ static bool cudnn_from_symbol(const struct elf_image *e, struct kb_libver *ret)
     return false;
 }
 
-static uint32_t le32(const unsigned char *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
 /*
  * The arguments of snprintf(name, 64, "%s.%d.%d.%d", stem, major, minor, patch), in the order
  * that the compiler liked:
@@ -89,11 +86,11 @@ static bool shim_arguments(const unsigned char *w, size_t n, struct kb_libver *r
     bool maj = false, min = false, pat = false;
     for (size_t i = 0; i < n; i++) {
         if (i + 6 <= n && w[i] == 0x41 && w[i + 1] == 0xb8 && !maj) {
-            ret->maj = le32(w + i + 2);
+            ret->maj = gpu_u32(w + i + 2);
             maj = true;
             i += 5;
         } else if (i + 6 <= n && w[i] == 0x41 && w[i + 1] == 0xb9 && !min) {
-            ret->min = le32(w + i + 2);
+            ret->min = gpu_u32(w + i + 2);
             min = true;
             i += 5;
         } else if (i + 3 <= n && w[i] == 0x45 && w[i + 1] == 0x31 && w[i + 2] == 0xc9 && !min) {
@@ -123,7 +120,7 @@ static bool shim_in_segment(const struct elf_image *e, const struct elf_segment 
         if (code[i] != 0x48 || code[i + 1] != 0x8d || code[i + 2] != 0x15) {
             continue;
         }
-        uint64_t target = s->vaddr + i + 7 + (uint64_t)(int64_t)(int32_t)le32(code + i + 3);
+        uint64_t target = s->vaddr + i + 7 + (uint64_t)(int64_t)(int32_t)gpu_u32(code + i + 3);
         size_t from = i > SHIM_BEFORE ? i - SHIM_BEFORE : 0;
         size_t to = n - i > SHIM_AFTER ? i + SHIM_AFTER : n;
         if (target == format && shim_arguments(code + from, to - from, ret)) {
