@@ -196,9 +196,7 @@ static const char *path_of(struct arena *a, const struct host_windows *w, const 
     const struct host_windows_user *user = w->users.n == 1 ? &w->users.items[0] : NULL;
     for (size_t i = 0; i < w->users.n; i++) {
         const char *home = winldr_path_join(a, "C:\\Users", w->users.items[i].name);
-        struct str head = {folder, strlen(home)};
-        if (strlen(folder) > head.n && folder[head.n] == '\\' &&
-            winldr_name_part_is(head, str_of(home))) {
+        if (winldr_path_is_below(folder, home)) {
             user = &w->users.items[i];
         }
     }

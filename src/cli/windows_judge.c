@@ -325,13 +325,6 @@ static void judge_import(struct windows_inspection *n, const char *package)
 
 /* ------------------------------------------------------------------ cuDNN by order */
 
-static bool is_below(const char *path, const char *folder)
-{
-    size_t n = strlen(folder);
-    return strlen(path) > n && path[n] == '\\' &&
-           winldr_name_part_is((struct str){path, n}, str_of(folder));
-}
-
 static const char *version_text(struct arena *a, const struct winldr_module *m)
 {
     struct pe_version v = m->file ? pe_version_read(&m->file->image) : (struct pe_version){0};
@@ -354,8 +347,9 @@ static const struct winldr_request *foreign_cudnn(const struct winldr_process *p
 {
     for (size_t i = 0; i < p->requests.n; i++) {
         const struct winldr_request *r = p->requests.items[i];
-        if (r->outcome == WINLDR_REUSED && r->importer && is_below(r->importer->path, lib) &&
-            winldr_name_is(r->name, "cudnn64_9.dll") && !is_below(r->path, lib)) {
+        if (r->outcome == WINLDR_REUSED && r->importer &&
+            winldr_path_is_below(r->importer->path, lib) &&
+            winldr_name_is(r->name, "cudnn64_9.dll") && !winldr_path_is_below(r->path, lib)) {
             return r;
         }
     }
@@ -371,7 +365,7 @@ static void judge_cudnn(struct windows_inspection *n)
     const struct winldr_process *p = import_two(n, "ctranslate2", "torch");
     const struct winldr_request *r = foreign_cudnn(p, lib);
     const struct winldr_module *part = winldr_find_module(p, "cudnn_graph64_9.dll");
-    if (!r || !part || !is_below(part->path, lib)) {
+    if (!r || !part || !winldr_path_is_below(part->path, lib)) {
         return;
     }
     const char *mine = version_text(a, r->module), *theirs = version_text(a, part);

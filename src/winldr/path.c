@@ -144,3 +144,10 @@ bool winldr_name_in(const char *name, const char *const *list, size_t n)
     }
     return false;
 }
+
+bool winldr_path_is_below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return strlen(path) > n && path[n] == '\\' &&
+           winldr_name_part_is((struct str){path, n}, str_of(folder));
+}

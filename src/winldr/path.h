@@ -33,6 +33,7 @@ char *winldr_path_full(struct arena *a, const char *cwd, const char *path);
 const char *winldr_path_base(const char *path);              // behind the last separator
 char *winldr_path_folder(struct arena *a, const char *path); // "C:\\" for "C:\\a.dll"
 char *winldr_path_join(struct arena *a, const char *folder, const char *name);
+bool winldr_path_is_below(const char *path, const char *folder); // of full paths
 
 bool winldr_name_is(const char *x, const char *y); // without regard to case
 bool winldr_name_part_is(struct str x, struct str y);
