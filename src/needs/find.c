@@ -338,9 +338,10 @@ void needs_find(struct model *m, bool is_image, struct needs *ret)
                  "which driver one of the CUDA runtimes that it loads needs");
     }
     if (ret->nvidia && !ret->driver && !unknown) {
-        VEC_PUSH(m->arena, &ret->unknown,
-                 "which driver it needs: it loads no CUDA library that says so (gpumend check tells "
-                 "whether one is missing)");
+        VEC_PUSH(
+            m->arena, &ret->unknown,
+            "which driver it needs: it loads no CUDA library that says so (gpumend check tells "
+            "whether one is missing)");
     }
     if (ret->own_libcuda) {
         VEC_PUSH(m->arena, &ret->unknown,
