@@ -326,28 +326,34 @@ static const char *python_text(struct ask *k, const struct ask_release *r)
                                     : text;
 }
 
-/* Wheels with the tag manylinux1 (glibc 2.5) promise less than their libraries need: torch 2.5.1
- * needs 2.17. Of other tags that is not known. */
-static bool tag_is_doubtful(const struct kb_release *row)
+/* The glibc that the libraries of its wheel were read to need, or NULL. */
+static const char *libraries_glibc(const struct ask_release *r)
 {
-    return row->glibc && strcmp(row->glibc, "2.5") == 0;
+    return r->build ? r->build->glibc : NULL;
+}
+
+/* Wheels with the tag manylinux1 (glibc 2.5) may need more than it promises, as those of torch
+ * 2.5.1 do (2.17): without its libraries' own need that is not known. */
+static bool tag_is_doubtful(const struct ask_release *r)
+{
+    return !libraries_glibc(r) && r->row->glibc && strcmp(r->row->glibc, "2.5") == 0;
 }
 
 /* NULL: not known. */
 static const char *glibc_text(struct ask *k, const struct ask_release *r)
 {
+    const char *needs = libraries_glibc(r);
     if (!r->row) {
         return NULL;
     }
-    if (r->build && r->build->glibc) {
-        return arena_printf(k->a, "%s, by its libraries; its wheel's tag promises %s",
-                            r->build->glibc, r->row->glibc ? r->row->glibc : "any");
+    if (!r->row->glibc) {
+        return needs ? arena_printf(k->a, "%s, by its libraries", needs) : "any";
     }
-    return !r->row->glibc
-               ? "any"
-               : arena_printf(
-                     k->a, "%s, by its wheel's tag%s", r->row->glibc,
-                     tag_is_doubtful(r->row) ? " alone; what its libraries need was not read" : "");
+    return needs ? arena_printf(k->a, "%s, by its libraries; its wheel's tag promises %s", needs,
+                                r->row->glibc)
+                 : arena_printf(k->a, "%s, by its wheel's tag%s", r->row->glibc,
+                                tag_is_doubtful(r) ? " alone; what its libraries need was not read"
+                                                   : "");
 }
 
 /* NULL: not known. `b` may be NULL: the release has no build that was read. */
@@ -586,13 +592,12 @@ static void say_release(struct ask *k, const struct ask_release *r)
     if (r->row) {
         ask_say(k, "%s has wheels for Python %s%s%s.", r->name, ask_joined(k->a, r->row->pythons),
                 r->row->python ? " and declares " : "", r->row->python ? r->row->python : "");
-        const char *glibc = glibc_text(k, r);
-        bool doubt = tag_is_doubtful(r->row) && !(r->build && r->build->glibc);
+        bool any = !r->row->glibc && !libraries_glibc(r);
         ask_say(k,
-                !r->row->glibc ? "Its wheel is for %s platform."
-                : doubt        ? "Its glibc is %s."
-                               : "It needs glibc %s.",
-                glibc);
+                any                  ? "Its wheel is for %s platform."
+                : tag_is_doubtful(r) ? "Its glibc is %s."
+                                     : "It needs glibc %s.",
+                glibc_text(k, r));
     }
     if (cuda) {
         ask_say(k, "%s goes with CUDA %s.", r->name, cuda);
@@ -869,7 +874,7 @@ int form_release_glibc(struct ask *k, struct gm_err *err)
         return rc < 0 ? rc : 0;
     }
     const struct ask_release *r = &mine.items.items[0];
-    const char *needs = r->build ? r->build->glibc : NULL;
+    const char *needs = libraries_glibc(r);
     if (needs) {
         HIT(k, KB_AREA_BUILDS, r->build);
         ask_say(k, "%s: the libraries of %s need glibc %s.",
@@ -877,7 +882,7 @@ int form_release_glibc(struct ask *k, struct gm_err *err)
         return 1;
     }
     bool runs = !r->row->glibc || ask_compare(glibc, r->row->glibc) >= 0;
-    if (runs && tag_is_doubtful(r->row)) {
+    if (runs && tag_is_doubtful(r)) {
         ask_missing(k,
                     "the wheel of %s is tagged for glibc %s, and what its libraries need was "
                     "not read",
