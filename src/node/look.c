@@ -368,7 +368,7 @@ static void look_at_target(struct look *l, const char *target)
 static json_t *cohort_of(struct arena *a, const json_t *facts, const json_t *targets)
 {
     json_t *o = json_object();
-    char *text = json_dumps(facts, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = json_is_object(facts) ? json_dumps(facts, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     const char *identities = "";
     for (size_t i = 0; i < json_array_size(targets); i++) {
         const char *one =
@@ -382,14 +382,19 @@ static json_t *cohort_of(struct arena *a, const json_t *facts, const json_t *tar
     return o;
 }
 
-static json_t *document_of(struct arena *a, enum diag_verdict verdict, const char *reason,
-                           const char *says)
+/* Takes the findings, targets and facts over; facts are null where the machine is unknown. */
+static json_t *document_of(struct arena *a, const struct look *l, const char *says, json_t *facts)
 {
     json_t *doc = json_object();
     json_put(doc, "schema", json_integer(1));
-    json_put(doc, "verdict", out_json_text(a, diag_verdict_name(verdict)));
-    json_put(doc, "reason", out_json_text(a, reason));
+    json_put(doc, "verdict", out_json_text(a, diag_verdict_name(l->verdict)));
+    json_put(doc, "reason", out_json_text(a, l->verdict == DIAG_BROKEN ? l->reason : NULL));
     json_put(doc, "says", out_json_text(a, says));
+    json_put(doc, "findings", l->findings);
+    json_put(doc, "findings_left_out", json_integer((json_int_t)l->n_left_out));
+    json_put(doc, "cohort", cohort_of(a, facts, l->targets));
+    json_put(doc, "targets", l->targets);
+    json_put(doc, "facts", facts);
     return doc;
 }
 
@@ -432,14 +437,7 @@ int node_look(struct arena *a, const struct node_asked *asked, json_t **ret, str
     for (size_t i = 0; i < asked->n_targets; i++) {
         look_at_target(&l, asked->targets[i]);
     }
-    json_t *doc = document_of(a, l.verdict, l.verdict == DIAG_BROKEN ? l.reason : NULL,
-                              sentence_of(&l, facts));
-    json_put(doc, "findings", l.findings);
-    json_put(doc, "findings_left_out", json_integer((json_int_t)l.n_left_out));
-    json_put(doc, "cohort", cohort_of(a, facts, l.targets));
-    json_put(doc, "targets", l.targets);
-    json_put(doc, "facts", facts);
-    *ret = doc;
+    *ret = document_of(a, &l, sentence_of(&l, facts), facts);
     return 0;
 }
 
@@ -494,27 +492,13 @@ int node_look_at_snapshot(struct arena *a, struct snapshot *s, json_t **ret, str
         json_decref(l.targets);
         return rc;
     }
-    json_t *doc =
-        document_of(a, l.verdict, l.verdict == DIAG_BROKEN ? l.reason : NULL,
-                    json_is_object(facts) || l.verdict != DIAG_OK ? sentence_of(&l, facts) : NULL);
-    json_put(doc, "findings", l.findings);
-    json_put(doc, "findings_left_out", json_integer((json_int_t)l.n_left_out));
-    json_put(doc, "cohort", cohort_of(a, facts, l.targets));
-    json_put(doc, "targets", l.targets);
-    json_put(doc, "facts", facts);
-    *ret = doc;
+    *ret = document_of(a, &l, sentence_of(&l, facts), facts);
     return 0;
 }
 
 json_t *node_cannot(struct arena *a, const char *why)
 {
-    json_t *doc = document_of(a, DIAG_CANNOT_TELL, NULL, why), *cohort = json_object();
-    json_put(doc, "findings", json_array());
-    json_put(doc, "findings_left_out", json_integer(0));
-    json_put(cohort, "host", json_null());
-    json_put(cohort, "environment", json_null());
-    json_put(doc, "cohort", cohort);
-    json_put(doc, "targets", json_array());
-    json_put(doc, "facts", json_null());
-    return doc;
+    const struct look nothing = {
+        .verdict = DIAG_CANNOT_TELL, .findings = json_array(), .targets = json_array()};
+    return document_of(a, &nothing, why, json_null());
 }
