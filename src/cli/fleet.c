@@ -182,6 +182,17 @@ static void print_causes(struct fleet_command *c, const json_t *doc)
     }
 }
 
+static const char *gpus_text(struct arena *a, const json_t *facts)
+{
+    char *names = json_dumps(json_object_get(facts, "gpu_names"), JSON_ENCODE_ANY);
+    const char *text = json_is_integer(json_object_get(facts, "gpus"))
+                           ? arena_printf(a, "%lld GPUs %s", number_of(facts, "gpus"),
+                                          names ? str_printable(a, names) : "-")
+                           : "GPUs unknown";
+    free(names);
+    return text;
+}
+
 static void print_cohorts(struct fleet_command *c, const json_t *doc)
 {
     const json_t *cohorts = json_object_get(doc, "cohorts");
@@ -189,13 +200,10 @@ static void print_cohorts(struct fleet_command *c, const json_t *doc)
     for (size_t i = 0; i < json_array_size(cohorts) && i < c->names; i++) {
         const json_t *one = json_array_get(cohorts, i), *names = json_object_get(one, "nodes");
         const json_t *facts = json_object_get(one, "facts");
-        char *gpus = json_dumps(json_object_get(facts, "gpu_names"), JSON_ENCODE_ANY);
-        printf("          %s/%s: %zu nodes, %lld GPUs %s, driver %s, %s: ", text_of(one, "host"),
-               text_of(one, "environment"), json_array_size(names), number_of(facts, "gpus"),
-               gpus ? str_printable(&c->arena, gpus) : "-",
+        printf("          %s/%s: %zu nodes, %s, driver %s, %s: ", text_of(one, "host"),
+               text_of(one, "environment"), json_array_size(names), gpus_text(&c->arena, facts),
                str_printable(&c->arena, text_of(facts, "driver")),
                str_printable(&c->arena, text_of(facts, "os")));
-        free(gpus);
         print_names(c, names);
     }
 }

@@ -74,7 +74,7 @@ void fleet_add_line(struct fleet *f, const char *file, size_t line, struct str t
              (struct fleet_node){.name = name,
                                  .time = text_of(doc, "time"),
                                  .now = doc,
-                                 .kind = dumped(f->arena, kinds)});
+                                 .kind = json_is_array(kinds) ? dumped(f->arena, kinds) : ""});
 }
 
 void fleet_end(struct fleet *f)
@@ -208,13 +208,8 @@ static void compare_fact(struct fleet *f, const struct fleet_node *group, size_t
     value_list values = {0};
     size_t n_same = 0;
     for (size_t i = 0; i < n; i++) {
-        if (json_is_object(json_object_get(group[i].now, "facts"))) {
-            const char *text = plain(a, value_of(group[i].now, key));
-            VEC_PUSH(a, &values, (struct value){&group[i], text});
-        }
-    }
-    if (values.n < FLEET_GROUP_MIN) {
-        return;
+        const char *text = plain(a, value_of(group[i].now, key));
+        VEC_PUSH(a, &values, (struct value){&group[i], text});
     }
     qsort(values.items, values.n, sizeof *values.items, by_value);
     const char *majority = majority_of(&values, &n_same);
@@ -248,11 +243,7 @@ static void put_rare(struct fleet *f, const struct fleet_node *group, size_t n, 
         const json_t *facts = json_object_get(group[i].now, "facts");
         json_put(o, "node", out_json_text(f->arena, group[i].name));
         json_put(o, "gpu_names", json_deep_copy(json_object_get(facts, "gpu_names")));
-        if (json_is_object(facts)) {
-            json_add(rare, o);
-        } else {
-            json_decref(o);
-        }
+        json_add(rare, o);
     }
 }
 
@@ -267,6 +258,9 @@ static void find_differences(struct fleet *f, json_t *doc)
     for (size_t i = 0, n; i < f->lines.n; i += n) {
         for (n = 1; i + n < f->lines.n && strcmp(nodes[i].kind, nodes[i + n].kind) == 0;) {
             n++;
+        }
+        if (!*nodes[i].kind) {
+            continue; // with whom to compare them is unknown
         }
         if (n < FLEET_GROUP_MIN) {
             put_rare(f, nodes + i, n, rare);

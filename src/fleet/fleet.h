@@ -29,7 +29,7 @@ enum {
 struct fleet_node {
     const char *name, *time; // of `now`
     json_t *now, *before;    // documents of node/node.h; before: or NULL
-    const char *kind;        // its GPUs, as one text
+    const char *kind;        // its GPUs, as one text; "": they are unknown
 };
 
 struct fleet_damage {

@@ -250,6 +250,12 @@ static const char *term(struct arena *a, const char *expressions)
     return arena_printf(a, "- matchExpressions:\n%s", expressions);
 }
 
+/* Nodes about which the labels cannot decide: node/formats.c. */
+static const char *open_term(struct arena *a, const char *key, const char *common)
+{
+    return term(a, arena_printf(a, "%s%s", common, expression(a, key, "Exists", "")));
+}
+
 static const char *nvidia_nfd(struct arena *a, const struct needs *n, const char *common)
 {
     const char *text = "";
@@ -270,9 +276,7 @@ static const char *nvidia_nfd(struct arena *a, const struct needs *n, const char
         }
         text = arena_printf(a, "%s%s", text, term(a, one));
     }
-    /* Nodes whose driver or GPUs the labels do not tell, or that have several kinds of GPUs. */
-    const char *open = expression(a, "nvidia-open", "Exists", "");
-    return arena_printf(a, "%s%s", text, term(a, arena_printf(a, "%s%s", common, open)));
+    return arena_printf(a, "%s%s", text, open_term(a, "nvidia-open", common));
 }
 
 static const char *amd_nfd(struct arena *a, const struct needs *n, const char *common)
@@ -284,7 +288,7 @@ static const char *amd_nfd(struct arena *a, const struct needs *n, const char *c
             a, "%s%s", text,
             term(a, arena_printf(a, "%s%s", common, expression(a, key, "Exists", ""))));
     }
-    return text;
+    return arena_printf(a, "%s%s", text, open_term(a, "amd-open", common));
 }
 
 /* Terms are alternatives, the expressions of one hold together (Kubernetes, NodeSelectorTerm). */
@@ -295,12 +299,12 @@ static const char *nfd_form(struct arena *a, const struct needs *n, const char *
         *ret_why = "the target has code for no GPU";
         return NULL;
     }
-    if (n->amd && !n->nvidia && !n->gfx_known) {
+    if (n->amd && !n->gfx_known) {
         *ret_why = "which of AMD's GPUs the target has code for is unknown";
         return NULL;
     }
     const char *text = arena_printf(a, "%s%s", n->nvidia ? nvidia_nfd(a, n, common) : "",
-                                    n->amd && n->gfx_known ? amd_nfd(a, n, common) : "");
+                                    n->amd ? amd_nfd(a, n, common) : "");
     text = *text ? text : *common ? term(a, common) : "";
     if (!*text) {
         *ret_why = "the target needs nothing of a node that labels tell";

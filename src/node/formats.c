@@ -300,12 +300,12 @@ static const char *nfd_list(struct arena *a, const json_t *doc, const char *key,
                : text;
 }
 
-/* A node of NVIDIA's whose driver or GPUs the numbers above do not tell, or with several kinds of
- * GPUs: an expression over the numbers cannot decide about it (src/needs). */
+/* Expressions over the labels cannot decide about these nodes (src/needs): with NVIDIA GPUs of
+ * several kinds, or whose driver or kind is unknown, or where it is unknown whether it has any. */
 static bool is_open(const json_t *doc, const char *driver)
 {
     const json_t *list = fact_of(doc, "compute_capabilities");
-    bool has_nvidia = json_is_true(fact_of(doc, "nvidia")), mixed = json_array_size(list) != 1;
+    bool has_nvidia = !json_is_false(fact_of(doc, "nvidia")), mixed = json_array_size(list) != 1;
     return has_nvidia && (mixed || !driver || !driver_number(driver) ||
                           !capability_number(json_string_value(json_array_get(list, 0))));
 }
@@ -328,8 +328,9 @@ const char *node_nfd(struct arena *a, const json_t *doc, const char *expires)
                         is_open(doc, driver) ? NFD_PREFIX "nvidia-open=true\n" : "",
                         nfd_number(a, "driver-number", driver ? driver_number(driver) : 0));
     text =
-        arena_printf(a, "%s%s%s", text, nfd_list(a, doc, "compute_capabilities", "compute", true),
-                     nfd_list(a, doc, "gfx", "gfx", false));
+        arena_printf(a, "%s%s%s%s", text, nfd_list(a, doc, "compute_capabilities", "compute", true),
+                     nfd_list(a, doc, "gfx", "gfx", false),
+                     json_is_array(fact_of(doc, "gfx")) ? "" : NFD_PREFIX "amd-open=true\n");
     text = arena_printf(a, "%s%s%s", text, nfd_number(a, "glibc-minor", (long long)glibc_minor),
                         nfd_text(a, "cpu-level", level));
     return json_is_integer(usable) ? arena_printf(a, "%s" NFD_PREFIX "gpus-usable=%lld\n", text,

@@ -95,11 +95,20 @@ static json_t *sorted_texts(struct arena *a, host_texts *texts)
     return list;
 }
 
+/* Nothing was found, and the PCI bus cannot be seen: not a machine without GPUs. */
+static bool gpus_are_unknown(const struct host *h)
+{
+    return h->gpus.n == 0 && h->pci.state == HOST_UNKNOWN;
+}
+
 /* One of a GPU's facts, of all GPUs that count; null: of one of them it is unknown. */
 static json_t *texts_of_gpus(struct arena *a, const struct host *h, enum host_vendor vendor,
                              struct host_fact (*fact)(const struct host_gpu *))
 {
     host_texts texts = {0};
+    if (gpus_are_unknown(h)) {
+        return json_null();
+    }
     for (size_t i = 0; i < h->gpus.n; i++) {
         const struct host_gpu *g = &h->gpus.items[i];
         struct host_fact f = fact(g);
@@ -174,11 +183,13 @@ static json_t *rocm_releases(struct arena *a, const struct host *h)
 json_t *node_facts(struct arena *a, const struct host *h, struct ldso_store *store, bool elsewhere)
 {
     struct gpu_count n = count_gpus(h, elsewhere);
+    bool unknown = gpus_are_unknown(h);
     json_t *facts = json_object();
-    json_put(facts, "gpus", json_integer((json_int_t)n.present));
-    json_put(facts, "gpus_usable", n.unknown ? json_null() : json_integer((json_int_t)n.usable));
-    json_put(facts, "gpu_names", names_of_gpus(a, h));
-    json_put(facts, "nvidia", json_boolean(has_vendor(h, HOST_NVIDIA)));
+    json_put(facts, "gpus", unknown ? json_null() : json_integer((json_int_t)n.present));
+    json_put(facts, "gpus_usable",
+             unknown || n.unknown ? json_null() : json_integer((json_int_t)n.usable));
+    json_put(facts, "gpu_names", unknown ? json_null() : names_of_gpus(a, h));
+    json_put(facts, "nvidia", unknown ? json_null() : json_boolean(has_vendor(h, HOST_NVIDIA)));
     json_put(facts, "driver", fact_text(a, &h->nvidia.module));
     json_put(facts, "driver_flavour", fact_text(a, &h->nvidia.flavour));
     json_put(facts, "compute_capabilities", texts_of_gpus(a, h, HOST_NVIDIA, capability_of));
@@ -262,7 +273,7 @@ static void judge_machine(struct look *l, const struct host *h, const struct dia
 {
     struct gpu_count n = count_gpus(h, l->elsewhere);
     weigh_verdict(l, put_report(l, r, NULL), r->notes.n ? r->notes.items[0] : NULL);
-    if (h->gpus.n == 0 && h->pci.state == HOST_UNKNOWN) {
+    if (gpus_are_unknown(h)) {
         weigh_verdict(l, DIAG_CANNOT_TELL, "the PCI bus cannot be looked at");
     }
     if (n.unusable) {

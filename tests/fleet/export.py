@@ -130,6 +130,20 @@ def machines(exe, folder, counts):
                      and doc["node"] == "n\\x0a1" or doc["node"] == "n\n1", out)
 
 
+def unknown_gpus(exe, folder, counts):
+    """Where the PCI bus cannot be seen, no format says that the machine has no GPU."""
+    root = folder / "trees/proc-without-sys"
+    facts = json.loads(run(exe, "export", "ndjson", "--root", root)[1])["facts"]
+    known = [k for k in ("gpus", "gpus_usable", "gpu_names", "nvidia", "compute_capabilities", "gfx")
+             if facts[k] is not None]
+    counts.judge("unknown GPUs: facts", not known, known)
+    out = run(exe, "export", "prometheus", "--root", root)[1]
+    counts.judge("unknown GPUs: metrics", "gpumend_gpus" not in out, out)
+    out = run(exe, "export", "nfd", "--root", root)[1]
+    counts.judge("unknown GPUs: labels", "gpus-usable" not in out and "nvidia-open=true" in out and "amd-open=true" in out,
+                 out)
+
+
 def expected_gpus(exe, folder, counts):
     root = folder / "trees/nvswitch-with-fabric-manager"
     for number, status in ((8, 0), (9, 1)):
@@ -317,6 +331,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpumend-export.") as name:
         folder = Path(name)
         machines(exe, folder, counts)
+        unknown_gpus(exe, folder, counts)
         expected_gpus(exe, folder, counts)
         targets(exe, folder, counts)
         failures(exe, folder, counts)

@@ -159,6 +159,22 @@ def option(name):
     return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else None
 
 
+def unknowns(counts, exe, folder):
+    """What stays unknown of ctranslate2's build for CUDA, with cuBLAS and where it is missing."""
+    library = "libctranslate2-01234567.so.4"
+    for name, has_cublas in (("with cuBLAS", True), ("without cuBLAS", False)):
+        env = folder / "unknowns" / name
+        tree = Tree(env).python().ctranslate2("4.5.0")
+        tree.put(f"{tree.site}/ctranslate2.libs/{library}", cuda_library(library, CU121))
+        if has_cublas:
+            tree.system_cublas()
+        needs = json.loads(run(exe, "needs", "/opt/venv", "--root", env, "--json")[1])["needs"]
+        said = " ".join(needs["unknown"])
+        counts.judge(f"{name}: the driver", bool(needs["driver"]) == has_cublas and
+                     ("which driver it needs" in said) != has_cublas, needs)
+        counts.judge(f"{name}: its code", needs["compute_capabilities"] and "code for" not in said, needs)
+
+
 def main():
     exe, counts, asked, answers = Path(sys.argv[1]).resolve(), Counts(), [], {}
     few = "--few" in sys.argv
@@ -190,9 +206,10 @@ def main():
             terms = yaml.safe_load(text)
             for answer, (node, path) in zip(doc["nodes"], nodes.items()):
                 pair(counts, f"{name} on {node}", answer, check_of(exe, env, path), admits(terms, labels[node]),
-                     PREFIX + "nvidia-open" in labels[node])
+                     {PREFIX + "nvidia-open", PREFIX + "amd-open"} & set(labels[node]))
                 asked.append((name, node, terms, labels[node], doc["expressions"]["cel"]))
             answers[env] = doc["nodes"]
+        unknowns(counts, exe, Path(folder))
         if program:
             evaluate(counts, program, exe, asked, nodes)
             env = Path(folder) / "envs/cu124"

@@ -165,6 +165,15 @@ def damage(exe, folder, counts):
     dump(file, [good, unknown])
     status, out, _ = run(exe, "fleet", "report", file)
     counts.judge("unknown stays unknown", status == 3 and "1 ok, 0 broken, 1 unknown" in out and "n9: " in out, out)
+    root = folder / "trees/proc-without-sys"
+    write(MACHINES["proc-without-sys"][1], root)
+    blind = [json.loads(run(exe, "export", "ndjson", "--root", root, "--node", f"n{i}")[1]) for i in range(4)]
+    blind[0]["facts"]["kernel"] = "1.2.3"
+    dump(file, [*blind, unknown])
+    doc = json.loads(run(exe, "fleet", "report", file, "--json")[1])
+    counts.judge("unknown GPUs are no kind", not doc["differs"] and not doc["rare"], f"{doc['differs']} {doc['rare']}")
+    out = run(exe, "fleet", "report", file)[1]
+    counts.judge("unknown GPUs are not none", out.count("GPUs unknown") == 2 and " 0 GPUs" not in out, out)
     for words in (["report", folder / "none"], ["report", "/dev/null"]):
         counts.judge(f"{words}", run(exe, "fleet", *words)[0] == 3)
     for words in (["report"], ["repport", file], []):
