@@ -9,8 +9,8 @@
 static const char *const not_looked_at[] = {
     "what the driver does with the GPU",
     "what the libraries load at run time, but for ctranslate2's cuBLAS (cuDNN's parts, providers)",
-    "packages other than torch, ctranslate2, onnxruntime, faster-whisper, whisperx, cupy, llvmlite "
-    "and bitsandbytes",
+    ("packages other than torch, ctranslate2, onnxruntime, faster-whisper, whisperx, cupy, "
+     "llvmlite and bitsandbytes"),
     "what the start of a DLL does",
 };
 
