@@ -68,6 +68,8 @@ def options_agree(exe):
     commands = re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
     if status != 0 or not {"check", "why"} <= set(commands):
         yield f"--help: status {status}, commands {commands}"
+    if len(commands) != len(set(commands)):
+        yield f"--help lists a command twice: {commands}"
     if completes(["gpumend", ""]) - {"--help", "--version", "--licenses"} != set(commands):
         yield f"the completion does not offer the commands {commands}"
     readme = (TOP / "README.md").read_text()
