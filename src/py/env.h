@@ -101,6 +101,7 @@ struct py_dist {
 
 struct py_owner_index;
 struct py_found_modules;
+struct py_extensions;
 
 struct py_env {
     struct root *root;
@@ -146,6 +147,7 @@ struct py_env {
 
     struct py_owner_index *owners[2];       // owner.h: of libraries, of all files
     struct py_found_modules *found_modules; // module.h: the answers so far
+    struct py_extensions *extensions;       // module.h: what was listed for them
 };
 
 /*

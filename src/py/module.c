@@ -5,7 +5,7 @@
 
 #include "py/internal.h"
 
-enum { NAME_BYTES_MAX = 1024, NAME_PARTS_MAX = 32, FOREIGN_MAX = 64 };
+enum { NAME_BYTES_MAX = 1024, NAME_PARTS_MAX = 32, EXTENSIONS_MAX = 65536 };
 
 /* Where one part of a name is looked for: sys.path, or the folders of its parent. */
 struct search {
@@ -14,14 +14,39 @@ struct search {
     size_t n;
 };
 
-struct name_filter {
-    const char *start; // "_C."
+/* The shared objects that lie in one folder. */
+struct py_extensions {
+    struct py_extensions *next;
+    const char *dir;
+    struct root_dir files;
 };
 
-static bool keep_start(const char *name, void *arg)
+static bool is_extension(const char *name, void *arg)
 {
-    const struct name_filter *f = arg;
-    return starts_with(name, f->start) && (ends_with(name, ".so") || ends_with(name, ".pyd"));
+    (void)arg;
+    return ends_with(name, ".so") || ends_with(name, ".pyd");
+}
+
+/* Each module that is not installed asks for the folders of sys.path again: they are listed once.
+ */
+static const struct root_dir *extensions_in(struct py_env *env, const char *dir)
+{
+    struct py_extensions *known = env->extensions;
+    while (known && strcmp(known->dir, dir) != 0) {
+        known = known->next;
+    }
+    if (!known) {
+        known = arena_alloc(env->arena, sizeof *known);
+        *known = (struct py_extensions){.dir = arena_strdup(env->arena, dir)};
+        if (root_list(env->root, env->arena, dir, EXTENSIONS_MAX,
+                      &(struct root_filter){is_extension, NULL}, &known->files) != 0) {
+            known->files = (struct root_dir){0};
+        }
+        env->cut |= known->files.truncated;
+        known->next = env->extensions;
+        env->extensions = known;
+    }
+    return &known->files;
 }
 
 static bool module_is_file(struct py_env *env, const char *path, struct py_module *ret)
@@ -78,15 +103,15 @@ static bool module_find_in(struct py_env *env, const struct search *where, size_
 static void find_foreign(struct py_env *env, const struct search *where, const char *part,
                          struct py_module *ret)
 {
-    struct name_filter filter = {arena_printf(env->arena, "%s.", part)};
+    const char *start = arena_printf(env->arena, "%s.", part);
     for (size_t i = 0; i < where->n; i++) {
-        struct root_dir names;
-        if (root_list(env->root, env->arena, where->dirs[i], FOREIGN_MAX,
-                      &(struct root_filter){keep_start, &filter}, &names) == 0 &&
-            names.n) {
-            ret->foreign = path_join(env->arena, where->dirs[i], names.names[0]);
-            ret->foreign_suffix = names.names[0] + strlen(part);
-            return;
+        const struct root_dir *files = extensions_in(env, where->dirs[i]);
+        for (size_t k = 0; k < files->n; k++) {
+            if (starts_with(files->names[k], start)) {
+                ret->foreign = path_join(env->arena, where->dirs[i], files->names[k]);
+                ret->foreign_suffix = files->names[k] + strlen(part);
+                return;
+            }
         }
     }
 }
@@ -168,6 +193,19 @@ struct py_found_modules {
     struct py_module module;
 };
 
+/* A part of a package that is not installed: the answer is the package's own. */
+static void module_look_up(struct py_env *env, const char *name, struct py_module *ret)
+{
+    size_t top = strcspn(name, ".");
+    if (top && name[top]) {
+        py_module_find(env, arena_strndup(env->arena, name, top), ret);
+        if (ret->kind == PY_MODULE_NONE) {
+            return;
+        }
+    }
+    module_find(env, name, ret);
+}
+
 void py_module_find(struct py_env *env, const char *name, struct py_module *ret)
 {
     struct py_found_modules *known = env->found_modules;
@@ -176,9 +214,9 @@ void py_module_find(struct py_env *env, const char *name, struct py_module *ret)
     }
     if (!known) {
         known = arena_alloc(env->arena, sizeof *known);
-        *known = (struct py_found_modules){.next = env->found_modules,
-                                           .name = arena_strdup(env->arena, name)};
-        module_find(env, name, &known->module);
+        *known = (struct py_found_modules){.name = arena_strdup(env->arena, name)};
+        module_look_up(env, name, &known->module);
+        known->next = env->found_modules;
         env->found_modules = known;
     }
     *ret = known->module;
