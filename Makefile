@@ -29,6 +29,12 @@ windows: all
 		-Dnative=$(abspath $(BUILD)) $(BUILD)-windows
 	@ninja -C $(BUILD)-windows gpumend.exe
 
+# The executable and the C library for aarch64, by Debian's cross compiler.
+aarch64: all
+	@scripts/setup test
+	@[ -e $(BUILD)-aarch64/build.ninja ] || scripts/aarch64 $(BUILD) $(BUILD)-aarch64
+	@ninja -C $(BUILD)-aarch64 gpumend installed
+
 test-windows: windows
 	@scripts/setup test
 	@python3 tests/run.py --build $(BUILD) $@
@@ -74,4 +80,4 @@ release: wheel
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run windows test test-long test-explain test-scenarios test-stacks test-memory test-fleet test-windows differential bench mutants fuzz install wheel release clean
+.PHONY: all run windows aarch64 test test-long test-explain test-scenarios test-stacks test-memory test-fleet test-windows differential bench mutants fuzz install wheel release clean

@@ -147,6 +147,8 @@ SUITES = [
           "{py} tests/differential/worlds.py --gpumend {exe} --count 2000"),
     Suite("test-long", "worlds-aarch64", 300,
           "{py} tests/differential/worlds.py --gpumend {exe} --machine aarch64 --count 1000"),
+    # The cross build takes a minute and a half of a processor where no compiler's cache has it.
+    Suite("test-long", "aarch64", 900, "{py} tests/machines/aarch64.py {exe} {build}-aarch64"),
     Suite("test", "worlds-few", 300,
           "{py} tests/differential/worlds.py --gpumend {exe} --count 200"),
     Suite("test-scenarios", "scenarios", 1800,
