@@ -1,0 +1,85 @@
+# fish completion for gpumend. Commands, options and what options take are read from the help of the
+# installed executable, so they are never those of another version.
+
+function __gpumend_commands
+    gpumend --help 2>/dev/null | string replace -rf '^  ([a-z]+)  +(.*)' '$1\t$2'
+    printf '%s\n' --help --version --licenses
+end
+
+# The values of COMMAND:OPTION; false: it has none of its own.
+function __gpumend_values -a key
+    switch $key
+        case '*:--cpu'
+            printf '%s\n' x86-64-v1 x86-64-v2 x86-64-v3 x86-64-v4 armv8.0-a armv8.1-a
+        case '*:--page-size'
+            printf '%s\n' 4096 16384 65536
+        case choose:--app
+            printf '%s\n' ctranslate2 torch onnxruntime
+        case choose:--model
+            printf '%s\n' tiny base small medium large-v3 turbo distil-large-v3
+        case choose:--export
+            echo sh
+        case probe:--stage
+            gpumend probe --stages 2>/dev/null
+        case probe:--python
+            printf '%s\n' all torch ctranslate2 onnxruntime
+        case run:--device
+            printf '%s\n' auto cuda rocm cpu
+        case needs:--as
+            printf '%s\n' nfd cel require-cuda
+        case '*:--pid'
+            __fish_complete_pids
+        case '*:--unset'
+            set -nx
+        case '*'
+            return 1
+    end
+end
+
+function __gpumend_arguments
+    set -l words (commandline -opc)
+    set -l command $words[2]
+    set -l last $words[-1]
+    set -l help (gpumend $command --help 2>/dev/null)
+    if string match -q -- '--*' $last
+        __gpumend_values $command:$last; and return
+        switch (string replace -rf -- "^  $last ([A-Z]\S*)  .*" '$1' $help)
+            case DIR
+                __fish_complete_directories (commandline -ct)
+                return
+            case FILE TARGET NODE
+                __fish_complete_path (commandline -ct)
+                return
+            case '?*'
+                return
+        end
+    end
+    if string match -q -- '-*' (commandline -ct)
+        string replace -rf -- '^  (--[a-z-]+)(?: \S+)? +(\S.*)' '$1\t$2' $help
+        return
+    end
+    switch $command
+        case run
+            test (count $words) = 2; and __fish_complete_command; or __fish_complete_path (commandline -ct)
+        case explain
+            gpumend explain --list 2>/dev/null | string replace -r ' +' '\t'
+            __fish_complete_path (commandline -ct)
+        case container
+            printf '%s\n' check cdi docker podman compose kubernetes kubernetes-deployment kubernetes-claim \
+                quadlet devcontainer apptainer enroot pyxis incus lxc nspawn dockerfile
+            test (count $words) -gt 2; and __fish_complete_path (commandline -ct)
+        case export
+            printf '%s\n' prometheus nfd npd slurm ndjson
+        case fleet
+            test (count $words) = 2; and printf '%s\n' report add; or __fish_complete_path (commandline -ct)
+        case devices mcp
+        case kb
+            test (count $words) = 2; and printf '%s\n' arch lint; or __fish_complete_path (commandline -ct)
+        case '*'
+            __fish_complete_path (commandline -ct)
+    end
+end
+
+complete -c gpumend -f
+complete -c gpumend -n __fish_use_subcommand -a '(__gpumend_commands)'
+complete -c gpumend -n 'not __fish_use_subcommand' -a '(__gpumend_arguments)'
