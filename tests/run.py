@@ -168,6 +168,8 @@ SUITES = [
           "{py} tests/mend/packages.py --gpumend {exe}", "wheels"),
     Suite("test-scenarios", "uvicorn", 1800,
           "{py} tests/mend/uvicorn.py --gpumend {exe}", "wheels"),
+    Suite("test-scenarios", "examples", 900,
+          "{py} tests/examples/run.py --gpumend {exe}", "wheels"),
     # Everything is built twice, without ccache.
     Suite("test-scenarios", "reproducible", 3600, "{py} tests/reproducible.py --no-wheel"),
     # Five minutes of a processor for one question, which the suite api samples: not part of CI.
