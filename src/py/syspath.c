@@ -102,6 +102,60 @@ static bool add_pth_line(struct builder *b, const char *site, const char *file, 
     return builder_add(b, dir, PY_PATH_PTH, file);
 }
 
+static bool is_since(const struct py_env *env, int minor)
+{
+    return env->major > 3 || (env->major == 3 && env->minor >= minor);
+}
+
+static void note_code(struct py_env *env, const char *file)
+{
+    py_note(env, "%s runs code when Python starts; what that does to sys.path is not known", file);
+}
+
+/* The text of a .pth or .start file without its byte order mark; false, and noted, if it cannot be
+ * read. */
+static bool read_startup_file(struct builder *b, const char *file, struct str *ret)
+{
+    struct py_env *env = b->env;
+    int rc = root_read(env->root, env->arena, file, PTH_BYTES_MAX, ret);
+    if (rc < 0) {
+        py_note(env, "%s: %s", file, py_why(rc));
+        env->cut |= rc == -EFBIG;
+        return false;
+    }
+    if (str_starts(*ret, "\xef\xbb\xbf")) {
+        ret->s += 3, ret->n -= 3;
+    }
+    return true;
+}
+
+/* PEP 829: since 3.15 a .start file takes the place of the import lines of the .pth file beside it,
+ * even if it is empty; one that is not UTF-8 is passed over. */
+static bool has_start_file(struct builder *b, const char *pth)
+{
+    struct arena *a = b->env->arena;
+    const char *file = arena_printf(a, "%.*s.start", (int)(strlen(pth) - strlen(".pth")), pth);
+    struct stat st;
+    struct str text;
+    return is_since(b->env, 15) && root_stat(b->env->root, file, &st) == 0 &&
+           read_startup_file(b, file, &text) && str_is_utf8(text.s, text.n);
+}
+
+/* What becomes of the import lines of a .pth file. */
+static void note_imports(struct builder *b, const char *file)
+{
+    struct py_env *env = b->env;
+    if (has_start_file(b, file)) {
+        return;
+    }
+    if (is_since(env, 18)) {
+        py_note(env, "%s has import lines, which Python %d.%d ignores", file, env->major,
+                env->minor);
+    } else {
+        note_code(env, file);
+    }
+}
+
 /* site.py addpackage(). Lines that begin with "import" are code: noted, not run. */
 static void add_pth(struct builder *b, const char *site, const char *name)
 {
@@ -109,17 +163,12 @@ static void add_pth(struct builder *b, const char *site, const char *name)
     char *file = path_join(env->arena, site, name);
     struct str text, line;
     bool runs_code = false;
-    int rc = root_read(env->root, env->arena, file, PTH_BYTES_MAX, &text);
-    if (rc < 0) {
-        py_note(env, "%s: %s", file, py_why(rc));
-        env->cut |= rc == -EFBIG;
+    if (!read_startup_file(b, file, &text)) {
         return;
-    }
-    if (str_starts(text, "\xef\xbb\xbf")) { // a byte order mark
-        text.s += 3, text.n -= 3;
     }
     while (str_line(&text, &line)) {
         struct str trimmed = str_trim(line);
+        line = is_since(env, 15) ? trimmed : line; // earlier ones strip the end alone
         if (trimmed.n == 0 || line.s[0] == '#') {
             continue;
         }
@@ -139,15 +188,32 @@ static void add_pth(struct builder *b, const char *site, const char *name)
         }
     }
     if (runs_code && strcmp(name, "distutils-precedence.pth") != 0) { // setuptools: no paths
-        py_note(env, "%s runs code when Python starts; what that does to sys.path is not known",
-                file);
+        note_imports(b, file);
     }
 }
 
-static bool keep_pth(const char *name, void *arg)
+/* The entry points of a .start file are code, too, which runs after every .pth file was read. */
+static void note_start_file(struct builder *b, const char *site, const char *name)
 {
-    (void)arg;
-    return name[0] != '.' && ends_with(name, ".pth");
+    const char *file = path_join(b->env->arena, site, name);
+    struct str text, line;
+    if (!read_startup_file(b, file, &text) || !str_is_utf8(text.s, text.n)) {
+        return;
+    }
+    while (str_line(&text, &line)) {
+        struct str trimmed = str_trim(line);
+        if (trimmed.n && trimmed.s[0] != '#') {
+            note_code(b->env, file);
+            return;
+        }
+    }
+}
+
+static bool keep_startup(const char *name, void *arg)
+{
+    const struct py_env *env = arg;
+    return name[0] != '.' &&
+           (ends_with(name, ".pth") || (is_since(env, 15) && ends_with(name, ".start")));
 }
 
 /* site.py addsitedir(): the folder if it exists, then what its .pth files name. */
@@ -164,16 +230,24 @@ static void builder_add_site(struct builder *b, const char *dir, enum py_path_or
         return;
     }
     rc = root_list(env->root, env->arena, dir, PTH_FILES_MAX,
-                   &(struct root_filter){.keep = keep_pth}, &names);
+                   &(struct root_filter){keep_startup, env}, &names);
     if (rc < 0) {
         return; // said when the distributions are listed
     }
     if (names.truncated) {
-        py_note(env, "%s: more than %d .pth files; the rest is not looked at", dir, PTH_FILES_MAX);
+        py_note(env, "%s: more than %d .pth and .start files; the rest is not looked at", dir,
+                PTH_FILES_MAX);
         env->cut = true;
     }
     for (size_t i = 0; i < names.n; i++) {
-        add_pth(b, dir, names.names[i]);
+        if (ends_with(names.names[i], ".pth")) {
+            add_pth(b, dir, names.names[i]);
+        }
+    }
+    for (size_t i = 0; i < names.n; i++) {
+        if (ends_with(names.names[i], ".start")) {
+            note_start_file(b, dir, names.names[i]);
+        }
     }
 }
 

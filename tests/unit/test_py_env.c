@@ -444,6 +444,53 @@ static void test_pth(void **state)
     assert_true(has_note(&env, "fifo.pth: not a regular file"));
 }
 
+/* PEP 829: since 3.15 a .start file is read in place of the import lines of its .pth file. */
+static void test_start(void **state)
+{
+    static const struct {
+        int minor;
+        const char *notes; // the files that run code, and those whose import lines are ignored
+    } cases[] = {{14, "alone both empty bad -"},
+                 {15, "alone bad both.start -"},
+                 {18, "both.start - alone bad"}};
+    struct tree *t = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *site = arena_printf(&t->arena, "/v%d/lib/python3.%d/site-packages",
+                                        cases[i].minor, cases[i].minor);
+        const char *exe = arena_printf(&t->arena, "/usr/bin/python3.%d", cases[i].minor);
+        put_elf(t, exe);
+        put(t, arena_printf(&t->arena, "/usr/lib/python3.%d/os.py", cases[i].minor), "");
+        put(t, arena_printf(&t->arena, "/v%d/pyvenv.cfg", cases[i].minor), "home = /usr/bin\n");
+        put_link(t, exe, arena_printf(&t->arena, "/v%d/bin/python3", cases[i].minor));
+        static const char *const names[] = {"alone", "both", "empty", "bad"};
+        for (size_t k = 0; k < 4; k++) {
+            put(t, arena_printf(&t->arena, "%s/%s.pth", site, names[k]),
+                "  import os\nimport os\n");
+        }
+        put(t, arena_printf(&t->arena, "%s/both.start", site), "# none\n mod:go\n");
+        put(t, arena_printf(&t->arena, "%s/empty.start", site), "");
+        put(t, arena_printf(&t->arena, "%s/bad.start", site), "\xff\n");
+        struct py_env env =
+            open_env(t, arena_printf(&t->arena, "/v%d", cases[i].minor), (struct py_env_hints){0});
+        assert_int_equal(env.minor, cases[i].minor);
+        bool ignored = false;
+        struct str rest = str_of(cases[i].notes);
+        while (rest.s) {
+            char *name = str_dup(&t->arena, str_cut(&rest, ' '));
+            if (strcmp(name, "-") == 0) {
+                ignored = true;
+                continue;
+            }
+            const char *file = strchr(name, '.') ? name : arena_printf(&t->arena, "%s.pth", name);
+            const char *does =
+                ignored ? "has import lines, which Python 3.18 ignores" : "runs code";
+            assert_true(has_note(&env, arena_printf(&t->arena, "/%s %s", file, does)));
+        }
+        assert_int_equal(has_note(&env, "/empty.pth "), cases[i].minor < 15);
+        assert_int_equal(has_note(&env, "/both.start "), cases[i].minor >= 15);
+    }
+}
+
 static void test_dists(void **state)
 {
     struct tree *t = *state;
@@ -675,6 +722,7 @@ int main(void)
         CASE(test_refused),
         CASE(test_broken_venv),
         CASE(test_pth),
+        CASE(test_start),
         CASE(test_dists),
         CASE(test_hostile_dists),
         CASE(test_modules),
