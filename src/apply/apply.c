@@ -85,7 +85,7 @@ static int put_in_site(const struct doing *d, const char *site, const char *name
     return rc < 0 ? rc : apply_work_put_file(d->w, path, 0644, text, err);
 }
 
-/* The module first: the line that imports it must never stand alone. */
+/* The module first: what imports it must never stand alone. */
 static int put_hook(const struct doing *d, struct gm_err *err)
 {
     struct model *m = d->m;
@@ -95,7 +95,7 @@ static int put_hook(const struct doing *d, struct gm_err *err)
         return gm_err_set(err, GM_ERR_UNSUPPORTED, "no site-packages folder inside %s",
                           m->env->prefix);
     }
-    if (model_hook_read(m->root, m->arena, site, NULL)) {
+    if (model_hook_stands(m->root, m->arena, site)) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED,
                           "the environment has a hook already (%s takes "
                           "it "
@@ -109,6 +109,7 @@ static int put_hook(const struct doing *d, struct gm_err *err)
                                     .paths = s->paths,
                                     .n_paths = s->n_paths};
     int rc = put_in_site(d, site, MODEL_HOOK_MODULE, apply_hook_module(m->arena, &hook), err);
+    rc = rc < 0 ? rc : put_in_site(d, site, MODEL_HOOK_START, apply_hook_start(), err);
     return rc < 0 ? rc : put_in_site(d, site, MODEL_HOOK_PTH, apply_hook_pth(), err);
 }
 
@@ -512,32 +513,47 @@ static int remove_from(struct apply_place *p, struct root *root, const char *pat
     if (dir < 0) {
         return dir;
     }
+    if (ends_with(relative, ".py")) {
+        apply_place_remove_bytecode(p, dir, path_base(relative));
+    }
     rc = apply_place_remove(dir, path_base(relative), err);
     (void)close(dir); // a folder
     return rc;
 }
 
+/* Whether one of the hook's two lines is absent or as gpumend writes it. */
+static bool line_is_own(struct model *m, const char *path, struct str own)
+{
+    struct str line;
+    int rc = root_read(m->root, m->arena, path, HOOK_LINE_BYTES_MAX, &line);
+    return rc == -ENOENT || (rc == 0 && str_eq(line, own));
+}
+
 int apply_remove_hook(struct model *m, const char **ret_site, struct gm_err *err)
 {
     struct apply_place place;
-    struct str line, own = apply_hook_pth();
     const char *site = apply_hook_site(m);
     *ret_site = NULL;
-    if (!site || !model_hook_read(m->root, m->arena, site, NULL)) {
+    if (!site || !model_hook_stands(m->root, m->arena, site)) {
         return 0;
     }
     const char *pth = path_join(m->arena, site, MODEL_HOOK_PTH);
-    if (root_read(m->root, m->arena, pth, HOOK_LINE_BYTES_MAX, &line) < 0 || !str_eq(line, own)) {
+    const char *start = path_join(m->arena, site, MODEL_HOOK_START);
+    const char *module = path_join(m->arena, site, MODEL_HOOK_MODULE);
+    const char *changed = !line_is_own(m, pth, apply_hook_pth())       ? pth
+                          : !line_is_own(m, start, apply_hook_start()) ? start
+                                                                       : NULL;
+    if (changed) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED,
                           "%s is not as gpumend writes it: remove it by "
                           "hand",
-                          pth);
+                          changed);
     }
     int rc = open_place(m, false, &place, err);
     rc = rc < 0 ? rc : apply_place_lock(&place, err);
-    rc = rc < 0 ? rc : remove_from(&place, m->root, pth, err); // it must never stand alone
-    rc = rc < 0 ? rc
-                : remove_from(&place, m->root, path_join(m->arena, site, MODEL_HOOK_MODULE), err);
+    rc = rc < 0 ? rc : remove_from(&place, m->root, pth, err); // these must never stand alone
+    rc = rc < 0 ? rc : remove_from(&place, m->root, start, err);
+    rc = rc < 0 ? rc : remove_from(&place, m->root, module, err);
     apply_place_close(&place);
     *ret_site = rc < 0 ? NULL : site;
     return rc;

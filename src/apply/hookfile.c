@@ -14,6 +14,11 @@ struct str apply_hook_pth(void)
     return STR(pth_line);
 }
 
+struct str apply_hook_start(void)
+{
+    return STR("_gpumend_hook:start\n");
+}
+
 /* A bytes literal: any path can be one. */
 static const char *literal(struct arena *a, const char *text)
 {

@@ -419,6 +419,37 @@ int apply_place_remove(int dir, const char *name, struct gm_err *err)
     return remove_entry(dir, name, 0, DEPTH_MAX) < 0 ? place_said(err, name) : 0;
 }
 
+static int names_in(struct apply_place *p, int dir, const struct root_filter *filter,
+                    struct root_dir *ret, struct gm_err *err)
+{
+    struct root here = {.fd = dir, .path = ".", .no_openat2 = false};
+    int rc = root_list(&here, p->arena, "/", 100000, filter, ret);
+    return rc == 0 ? 0 : gm_err_set(err, GM_ERR_LOOK, "%s: %s", p->base_path, strerror(-rc));
+}
+
+void apply_place_remove_bytecode(struct apply_place *p, int dir, const char *name)
+{
+    struct gm_err none;
+    struct root_dir found;
+    const char *glob =
+        arena_printf(p->arena, "%.*s.*.pyc", (int)(strlen(name) - strlen(".py")), name);
+    int cache = openat(dir, "__pycache__", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct root_filter filter = {root_fits_glob, (void *)(uintptr_t)glob};
+    if (cache < 0) {
+        return;
+    }
+    if (check_folder(p, cache, "__pycache__", &none) == 0 &&
+        names_in(p, cache, &filter, &found, &none) == 0) {
+        for (size_t i = 0; i < found.n; i++) {
+            (void)unlinkat(cache, found.names[i], 0); // see the header
+        }
+        if (found.n) {
+            (void)unlinkat(dir, "__pycache__", AT_REMOVEDIR); // others' files are in it
+        }
+    }
+    close_fd(cache);
+}
+
 int apply_place_times(int dir, const char *name, const struct apply_journal_sig *sig,
                       struct gm_err *err)
 {
@@ -549,14 +580,6 @@ static bool name_is_gone(const char *name, void *unused)
 {
     (void)unused;
     return starts_with(name, "gone-");
-}
-
-static int names_in(struct apply_place *p, int dir, const struct root_filter *filter,
-                    struct root_dir *ret, struct gm_err *err)
-{
-    struct root here = {.fd = dir, .path = ".", .no_openat2 = false};
-    int rc = root_list(&here, p->arena, "/", 100000, filter, ret);
-    return rc == 0 ? 0 : gm_err_set(err, GM_ERR_LOOK, "%s: %s", p->base_path, strerror(-rc));
 }
 
 static int sweep_passing(struct apply_place *p, struct gm_err *err)

@@ -81,6 +81,10 @@ int apply_place_copy(int from_dir, const char *from, int to_dir, const char *to,
 /* Removes a file, a link, or a folder with all in it. Absent is fine. Stays on one file system. */
 int apply_place_remove(int dir, const char *name, struct gm_err *err) GM_CHECK;
 
+/* Removes what Pythons compiled from the file `name` ("x.py") of the folder, and their folder if
+ * nothing else is in it. What cannot be removed stays: no Python reads it without its source. */
+void apply_place_remove_bytecode(struct apply_place *p, int dir, const char *name);
+
 /* Sets the times of modification and access. */
 int apply_place_times(int dir, const char *name, const struct apply_journal_sig *sig,
                       struct gm_err *err) GM_CHECK;

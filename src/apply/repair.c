@@ -439,7 +439,7 @@ int apply_enable(const struct apply_order *o, struct apply_repaired *ret, struct
         return gm_err_set(err, GM_ERR_UNSUPPORTED,
                           "a hook needs a Python environment with its own site-packages");
     }
-    bool is_there = model_hook_read(m->root, o->arena, site, NULL);
+    bool is_there = model_hook_stands(m->root, o->arena, site);
     diag_run(m, before);
     plan_make(m, before, &(struct plan_options){.manner = PLAN_IN_PROCESS}, plan);
     const struct plan_way *way = plan_hook_way(plan);

@@ -604,6 +604,9 @@ static int change_take_back(struct apply_work *w, const struct apply_journal_cha
     } else if (now == IS_NEW && c->after.type == 'd') {
         rc = unlinkat(dir, path_base(c->path), AT_REMOVEDIR) == 0 ? 0 : work_said(err, c->path);
     } else if (now == IS_NEW) {
+        if (ends_with(c->path, ".py")) {
+            apply_place_remove_bytecode(w->place, dir, path_base(c->path));
+        }
         rc = unlinkat(dir, path_base(c->path), 0) == 0 ? 0 : work_said(err, c->path);
     } else if (now == IS_THEIRS) {
         rc = conflict(c->path, err);

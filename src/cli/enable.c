@@ -67,7 +67,7 @@ const struct cli_command cli_enable = {
             "environment. Programs of the environment need no change afterwards: right before the\n"
             "first import of a package that needs them, the hook loads the libraries of the plan. "
             "It\n"
-            "consists of two files in site-packages; GPUMEND_HOOK=0 switches it off for one "
+            "consists of three files in site-packages; GPUMEND_HOOK=0 switches it off for one "
             "start.\n"
             "The environment's own interpreter tries the hook; if it does not help, it is removed.",
     .options = enable_options,

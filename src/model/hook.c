@@ -66,17 +66,27 @@ static bool read_tuple(struct arena *a, struct str text, const char *start, text
     return false;
 }
 
-bool model_hook_read(struct root *root, struct arena *a, const char *site, struct model_hook *ret)
+static bool hook_has(struct root *root, struct arena *a, const char *site, const char *name)
 {
     struct stat st;
+    return root_lstat(root, path_join(a, site, name), &st) == 0;
+}
+
+bool model_hook_stands(struct root *root, struct arena *a, const char *site)
+{
+    return hook_has(root, a, site, MODEL_HOOK_MODULE) &&
+           (hook_has(root, a, site, MODEL_HOOK_PTH) || hook_has(root, a, site, MODEL_HOOK_START));
+}
+
+bool model_hook_read(struct root *root, struct arena *a, const char *site, int minor,
+                     struct model_hook *ret)
+{
     struct str text;
     const char *file = path_join(a, site, MODEL_HOOK_MODULE);
-    if (root_lstat(root, path_join(a, site, MODEL_HOOK_PTH), &st) < 0 ||
-        root_lstat(root, file, &st) < 0) {
+    bool runs = (minor < 18 && hook_has(root, a, site, MODEL_HOOK_PTH)) ||
+                (minor >= 15 && hook_has(root, a, site, MODEL_HOOK_START));
+    if (!runs || !hook_has(root, a, site, MODEL_HOOK_MODULE)) {
         return false;
-    }
-    if (!ret) {
-        return true;
     }
     *ret = (struct model_hook){.file = file};
     texts modules = {0}, libraries = {0};

@@ -9,6 +9,7 @@
 #include "base/root.h"
 
 #define MODEL_HOOK_PTH    "gpumend-hook.pth"
+#define MODEL_HOOK_START  "gpumend-hook.start"
 #define MODEL_HOOK_MODULE "_gpumend_hook.py"
 
 struct model_hook {
@@ -19,8 +20,14 @@ struct model_hook {
     size_t n_libraries;
 };
 
-/* Whether a hook stands in the site-packages folder (absolute inside the root); fills `ret` (may be
- * NULL), whose lists are empty where the text is not as gpumend writes it. */
-bool model_hook_read(struct root *root, struct arena *a, const char *site, struct model_hook *ret);
+/* Whether a hook stands in the site-packages folder (absolute inside the root), whether or not its
+ * Python runs it. */
+bool model_hook_stands(struct root *root, struct arena *a, const char *site);
+
+/* Whether Python 3.`minor` runs the hook that stands there: by the import line of its .pth file up
+ * to 3.17, by its .start file since 3.15 (PEP 829). The lists are empty where the text is not as
+ * gpumend writes it. */
+bool model_hook_read(struct root *root, struct arena *a, const char *site, int minor,
+                     struct model_hook *ret);
 
 #endif

@@ -70,7 +70,7 @@ static void find_hook(struct model *m)
     for (size_t i = 0; i < m->env->n_paths && !m->hook.file; i++) {
         const struct py_path *p = &m->env->paths[i];
         if (p->is_dir && p->origin == PY_PATH_SITE) {
-            (void)model_hook_read(m->root, m->arena, p->dir, &m->hook); // file says whether
+            (void)model_hook_read(m->root, m->arena, p->dir, m->env->minor, &m->hook); // file says
         }
     }
     if (m->hook.file) {
@@ -120,7 +120,9 @@ static int find_target(struct model_target *t, const struct model_target_options
         find_hook(m);
         for (size_t i = 0; i < t->py.n_notes; i++) {
             /* That its line runs code is the environment's hook itself, which is modelled. */
-            if (!m->hook.n_modules || !strstr(t->py.notes[i], "/" MODEL_HOOK_PTH " ")) {
+            bool own = strstr(t->py.notes[i], "/" MODEL_HOOK_PTH " ") ||
+                       strstr(t->py.notes[i], "/" MODEL_HOOK_START " ");
+            if (!m->hook.n_modules || !own) {
                 VEC_PUSH(m->arena, &m->notes, t->py.notes[i]);
             }
         }
