@@ -10,17 +10,11 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 4096, POLL_MS = 50, DRAIN_MS = 500 };
+#include "base/clock.h"
 
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
+enum { READ_BYTES = 4096, POLL_MS = 50, DRAIN_MS = 500 };
 
 static void limit(int resource, rlim_t value)
 {
@@ -97,10 +91,10 @@ static bool take_output(int fd, const struct child *c, char *kept, size_t *n)
 static bool watch(const struct child *c, pid_t pid, int fd, char *kept, struct child_end *ret)
 {
     size_t n = 0;
-    uint64_t start = now_ms(), ended = 0;
+    int64_t start = clock_ms(), ended = 0;
     bool open = fd >= 0, lost = false;
     int status = 0;
-    while (!ended || (open && now_ms() - ended < DRAIN_MS)) {
+    while (!ended || (open && clock_ms() - ended < DRAIN_MS)) {
         struct pollfd p = {.fd = open ? fd : -1, .events = POLLIN};
         if (poll(&p, 1, POLL_MS) > 0) {
             open = take_output(fd, c, kept, &n);
@@ -108,9 +102,9 @@ static bool watch(const struct child *c, pid_t pid, int fd, char *kept, struct c
         pid_t waited = ended ? 0 : waitpid(pid, &status, WNOHANG);
         lost |= waited < 0 && errno == ECHILD; // SIGCHLD is ignored, or another thread waited
         if (waited == pid || lost) {
-            ended = ended ? ended : now_ms();
+            ended = ended ? ended : clock_ms();
         }
-        if (!ended && c->deadline_ms && now_ms() - start > c->deadline_ms) {
+        if (!ended && c->deadline_ms && clock_ms() - start > c->deadline_ms) {
             ret->timed_out = true;
             (void)kill(-pid, SIGKILL);
             (void)kill(pid, SIGKILL); // should it have no group yet

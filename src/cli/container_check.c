@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/pages.h"
 #include "base/str.h"
 #include "cli/container.h"
@@ -30,17 +30,10 @@ enum { PASSES_MAX = 24, PROGRESS_AFTER_MS = 500, PROGRESS_EACH_MS = 100 };
 /* ------------------------------------------------------------------ progress */
 
 struct progress {
-    bool shown;    // somebody may look at it
-    bool drawn;    // it stands on the terminal
-    uint64_t next; // ms of the monotonic clock: nothing is drawn before
+    bool shown;   // somebody may look at it
+    bool drawn;   // it stands on the terminal
+    int64_t next; // ms of the monotonic clock: nothing is drawn before
 };
-
-static uint64_t clock_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); // always there
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void begin_progress(struct progress *p, bool json)
 {
@@ -52,7 +45,7 @@ static void begin_progress(struct progress *p, bool json)
 static void show_progress(void *arg, uint64_t done, uint64_t size)
 {
     struct progress *p = arg;
-    uint64_t now = p->shown && size ? clock_ms() : 0;
+    int64_t now = p->shown && size ? clock_ms() : 0;
     if (now > p->next) {
         p->next = now + PROGRESS_EACH_MS;
         p->drawn = true;

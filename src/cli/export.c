@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "cdi/files.h"
 #include "cli/cli.h"
@@ -105,18 +106,11 @@ static _Noreturn void look_in_child(struct export *e, int output)
     _exit(rc == 0 && fflush(stdout) == 0 ? CLI_OK : CLI_CANNOT);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Reads to the end of the pipe; NULL, or why that did not happen. */
 static const char *read_document(int fd, char *data, size_t *n, int64_t end_ms)
 {
     for (*n = 0;;) {
-        int64_t left = end_ms - now_ms();
+        int64_t left = end_ms - clock_ms();
         struct pollfd wait = {fd, POLLIN, 0};
         if (left <= 0 || poll(&wait, 1, (int)left) == 0) {
             return "looking took longer than --deadline";
@@ -171,7 +165,7 @@ static json_t *document_of(struct export *e)
     (void)close(ends[1]);
     const char *why =
         child < 0 ? "no process could be started"
-                  : read_document(ends[0], data, &n, now_ms() + (int64_t)e->deadline * 1000);
+                  : read_document(ends[0], data, &n, clock_ms() + (int64_t)e->deadline * 1000);
     (void)close(ends[0]);
     why = child < 0 ? why : end_child(a, child, why);
     json_t *doc = why ? NULL : json_loadb(data, n, JSON_REJECT_DUPLICATES, NULL);
@@ -417,7 +411,7 @@ static int export_node(struct export *e)
 {
     struct arena *a = &e->arena;
     struct timespec now;
-    int64_t begin = now_ms();
+    int64_t begin = clock_ms();
     (void)clock_gettime(CLOCK_REALTIME, &now); // cannot fail for this clock
     e->now = now.tv_sec;
     e->node = e->node ? e->node : node_name(a);
@@ -427,7 +421,7 @@ static int export_node(struct export *e)
     e->asked.uid = getuid();
     e->asked.on_host = cdi_files_note;
     json_t *doc = document_of(e);
-    node_sign(a, doc, e->node, time_text(a, e->now), (double)(now_ms() - begin) / 1000);
+    node_sign(a, doc, e->node, time_text(a, e->now), (double)(clock_ms() - begin) / 1000);
     int rc = e->form->print(e, doc);
     json_decref(doc);
     return rc;

@@ -8,9 +8,9 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/pages.h"
 #include "cdi/files.h"
 #include "cli/cli.h"
@@ -82,13 +82,6 @@ struct replay {
     int64_t end_ms;
 };
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void start_replay(struct fleet *f, struct replay *r, const char *file)
 {
     int ends[2];
@@ -110,7 +103,7 @@ static void start_replay(struct fleet *f, struct replay *r, const char *file)
     r->file = file;
     r->fd = ends[0];
     r->n = 0;
-    r->end_ms = now_ms() + DEADLINE_MS;
+    r->end_ms = clock_ms() + DEADLINE_MS;
 }
 
 /* What it printed counts only if it ended well: half a document is none. */
@@ -151,7 +144,7 @@ static void wait_for_some(struct fleet *f, struct replay *all, size_t n)
     (void)poll(waits, n, 1000); // however it ends, each is looked at
     for (size_t i = 0; i < n; i++) {
         struct replay *r = &all[i];
-        bool is_late = r->file && now_ms() > r->end_ms;
+        bool is_late = r->file && clock_ms() > r->end_ms;
         if (r->file && ((waits[i].revents && read_replay(r)) || is_late)) {
             end_replay(f, r, is_late || r->n == NODE_BYTES_MAX);
         }

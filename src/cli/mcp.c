@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/limit.h"
 #include "mcp/server.h"
@@ -113,21 +113,14 @@ static bool make_room(struct stream *s, struct arena *a)
     return s->n < s->cap;
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Reads both to their ends; returns why that did not happen, or NULL. */
 static const char *read_streams(struct stream *out, struct stream *err, struct arena *a)
 {
-    int64_t end = now_ms() + CALL_MS;
+    int64_t end = clock_ms() + CALL_MS;
     struct stream *streams[] = {out, err};
     while (out->fd >= 0 || err->fd >= 0) {
         struct pollfd wait[2] = {{out->fd, POLLIN, 0}, {err->fd, POLLIN, 0}};
-        int64_t left = end - now_ms();
+        int64_t left = end - clock_ms();
         if (left <= 0 || poll(wait, 2, (int)left) == 0) {
             return "the command was ended: it took longer than two minutes";
         }

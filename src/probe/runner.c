@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "probe/internal.h"
 
@@ -132,13 +133,6 @@ void probe_helper_close(struct probe_helper *h)
 }
 
 /* ------------------------------------------------------------------ the start */
-
-static uint64_t runner_now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 struct pipes {
     int report[2], output[2], start[2]; // start: an errno, if it could not be started
@@ -350,9 +344,9 @@ struct watch {
     pid_t pid;
     int pidfd; // -1: none; also once it has told
     int status;
-    bool gone;         // reaped
-    uint64_t ended;    // when it was reaped
-    uint64_t deadline; // of the next step against it
+    bool gone;        // reaped
+    int64_t ended;    // when it was reaped
+    int64_t deadline; // of the next step against it
     enum { WATCH_RUNS, WATCH_TERMINATED, WATCH_KILLED, WATCH_LEFT } phase;
 };
 
@@ -363,7 +357,7 @@ static void send_signal(const struct watch *w, int signal_number)
 }
 
 /* Ends it by steps, each at its time. */
-static void press(struct watch *w, uint64_t now)
+static void press(struct watch *w, int64_t now)
 {
     if (w->gone || now < w->deadline) {
         return;
@@ -386,7 +380,7 @@ static void press(struct watch *w, uint64_t now)
 }
 
 /* What it left behind in its group is ended while the number of the group is still its own. */
-static void watch_reap(struct watch *w, uint64_t now)
+static void watch_reap(struct watch *w, int64_t now)
 {
     siginfo_t seen = {.si_pid = 0};
     bool over = !w->gone && waitid(P_PID, (id_t)w->pid, &seen, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -399,9 +393,9 @@ static void watch_reap(struct watch *w, uint64_t now)
 }
 
 /* How long to sleep: to the next step, or a tick where the end of the child cannot be heard. */
-static int patience(const struct watch *w, uint64_t now)
+static int patience(const struct watch *w, int64_t now)
 {
-    uint64_t left = w->deadline > now ? w->deadline - now : 0;
+    int64_t left = w->deadline > now ? w->deadline - now : 0;
     bool deaf = w->gone || w->pidfd < 0;
     return (int)(deaf && left > TICK_MS ? TICK_MS : left > 60000 ? 60000 : left);
 }
@@ -409,7 +403,7 @@ static int patience(const struct watch *w, uint64_t now)
 static void watch_child(struct listener *l, struct pipes *p, struct watch *w, int stop_fd)
 {
     while (w->phase != WATCH_LEFT) {
-        uint64_t now = runner_now_ms();
+        int64_t now = clock_ms();
         bool open = p->report[0] >= 0 || p->output[0] >= 0;
         if (w->gone && (!open || now - w->ended >= DRAIN_MS)) {
             break;
@@ -427,13 +421,13 @@ static void watch_child(struct listener *l, struct pipes *p, struct watch *w, in
         }
         if (ready > 0 && fds[3].revents && w->phase == WATCH_RUNS) {
             l->answer->stopped = true;
-            w->deadline = runner_now_ms();
+            w->deadline = clock_ms();
         }
-        watch_reap(w, runner_now_ms());
+        watch_reap(w, clock_ms());
         if (ready > 0 && fds[2].revents && !w->gone) {
             close_end(&w->pidfd); // it ended and another holds it (a debugger): ask by the clock
         }
-        press(w, runner_now_ms());
+        press(w, clock_ms());
     }
 }
 
@@ -486,7 +480,7 @@ static void kill_children(void)
 static void end_orphans(bool child_is_left)
 {
     const struct timespec tick = {.tv_nsec = 5000000};
-    for (uint64_t end = runner_now_ms() + REAP_MS; !child_is_left && runner_now_ms() < end;
+    for (int64_t end = clock_ms() + REAP_MS; !child_is_left && clock_ms() < end;
          (void)nanosleep(&tick, NULL)) {
         pid_t pid;
         while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
@@ -577,7 +571,7 @@ static void child_wait_for(struct arena *a, const struct probe_child *c, struct 
                            struct probe_answer *ret)
 {
     struct listener l = {.a = a, .answer = ret, .output = arena_alloc(a, OUTPUT_MAX)};
-    uint64_t start = runner_now_ms();
+    int64_t start = clock_ms();
     struct watch w = {.pid = pid,
                       .pidfd = (int)syscall(SYS_pidfd_open, pid, 0),
                       .deadline = start + c->deadline_ms};
@@ -585,7 +579,7 @@ static void child_wait_for(struct arena *a, const struct probe_child *c, struct 
     if (w.pidfd >= 0) {
         (void)close(w.pidfd);
     }
-    ret->ms = (unsigned)(runner_now_ms() - start);
+    ret->ms = (unsigned)(clock_ms() - start);
     ret->output = (struct str){l.output, l.n_output};
     answer_judge(a, &w, &l, c, ret);
 }

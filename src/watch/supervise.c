@@ -11,8 +11,9 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 enum { TICK_MS = 50, STOPPED_MS = 10000, NUMBER_MAX = 16 };
 
@@ -32,15 +33,8 @@ struct watcher {
     struct termios terminal;
     bool has_terminal;
     int stopped_by; // the last signal that asks for the end, or 0
-    unsigned long stopped_at_ms;
+    int64_t stopped_at_ms;
 };
-
-static unsigned long now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
-    return (unsigned long)t.tv_sec * 1000 + (unsigned long)t.tv_nsec / 1000000;
-}
 
 static bool signal_is_one_of(const int *list, size_t n, int number)
 {
@@ -128,7 +122,7 @@ static void take_signals(struct watcher *w, pid_t child)
         }
         if (signal_is_one_of(ending, sizeof ending / sizeof *ending, number)) {
             w->stopped_by = number;
-            w->stopped_at_ms = now_ms();
+            w->stopped_at_ms = clock_ms();
         }
         if (child > 0 && info.ssi_code != SI_KERNEL) {
             (void)kill(child, number); // gone: its end is met by waitpid
@@ -154,7 +148,7 @@ static bool child_reap(pid_t child, int *ret)
 static void wait_for(struct watcher *w, pid_t child, struct watch_end *ret)
 {
     const struct watch_child *c = w->child;
-    unsigned long began = now_ms();
+    int64_t began = clock_ms();
     int status = 0;
     while (!child_reap(child, &status)) {
         struct pollfd p = {.fd = w->signals, .events = POLLIN};
@@ -167,7 +161,7 @@ static void wait_for(struct watcher *w, pid_t child, struct watch_end *ret)
     ret->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     ret->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     ret->core = ret->signal && WCOREDUMP(status);
-    ret->lived_ms = now_ms() - began;
+    ret->lived_ms = clock_ms() - began;
     if (c->tick) {
         c->tick(c->tick_arg);
     }
@@ -177,7 +171,8 @@ static void wait_for(struct watcher *w, pid_t child, struct watch_end *ret)
  * has nothing to do with it. */
 static bool is_wanted(const struct watcher *w)
 {
-    return w->stopped_by == SIGTERM || (w->stopped_by && now_ms() - w->stopped_at_ms < STOPPED_MS);
+    return w->stopped_by == SIGTERM ||
+           (w->stopped_by && clock_ms() - w->stopped_at_ms < STOPPED_MS);
 }
 
 /* Settings that the child took are its own matter unless a signal kept it from putting them back.
@@ -192,9 +187,9 @@ static void restore_terminal(const struct watcher *w)
 /* False: a signal came that ends the waiting. */
 static bool sleep_for(struct watcher *w, unsigned ms)
 {
-    unsigned long until = now_ms() + ms, now;
+    int64_t until = clock_ms() + ms, now;
     int unused;
-    while (!w->stopped_by && (now = now_ms()) < until) {
+    while (!w->stopped_by && (now = clock_ms()) < until) {
         struct pollfd p = {.fd = w->signals, .events = POLLIN};
         (void)poll(&p, 1, (int)(until - now)); // interrupted: looked at again
         take_signals(w, 0);
