@@ -178,6 +178,8 @@ SUITES = [
     Suite("test-memory", "api-memory", 1800, "{py} tests/api/run.py --every-allocation {build}",
           "build"),
     # With the official clients, which it downloads: not part of CI.
+    # By hand: pip install tree-sitter tree-sitter-powershell first.
+    Suite("test-powershell", "powershell", 300, "{py} tests/explain/powershell.py {exe}"),
     Suite("test-clients", "mcp-clients", 900, "{py} tests/mcp/clients.py {exe} {build}/mcp-clients"),
     # In headless Chromium, with axe-core, which it downloads: not part of CI.
     Suite("test-clients", "page-browser", 900,

@@ -5,8 +5,10 @@
 
 No command of kb/failures has a word that the reader has to replace (PROGRAM, FOLDER, <name>, ...): a
 {field} is filled from the text or the knowledge base, and a command whose fields are not known is
-left out. Then every log of corpus/ and every collected case is explained, and each command that a
-shell reads must be one for `bash -n`, without a field that was left open. filled.jsonl has a log for
+left out. Then every log of corpus/ and threads.jsonl and every collected case is explained, and each
+command that a shell reads must be one for `bash -n`, without a field that was left open. A command for
+Windows must mean the same to the command prompt and to PowerShell, or its sentence names the one that
+is meant. filled.jsonl has a log for
 each rule of what fills a command, puts one first, or decides by evidence: the first repair's command
 must contain `has` (null: it has none), its sentence `says`, `entry` is what was chosen (null: there
 is no verdict), and `also` are the causes of the other failures that must be told, by line.
@@ -23,12 +25,14 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import corpus  # noqa: E402
 
-TOP = Path(__file__).resolve().parent.parent.parent
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parent.parent
 BATCH = 100
 TOOL_S = 300
 FIELD = re.compile(r"\{[a-z_|]+\}")
 COMMENT = re.compile(r"\s+#.*$")
-VARIABLES = re.compile(r"\bunset(?: [A-Z_]+)+|(?<= -u )[A-Z_]+|\bsetx [A-Z_]+|environ\['[A-Z_]+'\]")
+VARIABLES = re.compile(r"(?i:\benv:)[A-Z_]+|\bunset(?: [A-Z_]+)+|(?<= -u )[A-Z_]+|\bsetx [A-Z_]+|"
+                       r"environ\['[A-Z_]+'\]")
 # In capitals, or in angle brackets: a word for something else. Not $NAME, %NAME%, NAME=, -DNAME, a.NAME.
 PLACEHOLDER = re.compile(r"(?<![\w$%{.])[A-Z][A-Z_]*[A-Z](?![\w=}%.\[(])|<[a-z]\w*>|(?<!\.)\.\.\.(?!\w)")
 # Words that are written in capitals: options of tools, names of folders and of packages.
@@ -36,8 +40,15 @@ CAPITALS = set("""
     ALL CLOCK COMPUTE CUDA CUDNN CUPTI DEFAULT ECC GPU INFO IPC_LOCK MOK MSVC NVIDIA NVSMI ON
     PAGE_RETIREMENT PIDS POWER PTX ROW_REMAPPER SYS_ADMIN TEMPERATURE VC VISIBLE_DEVICES
 """.split())
-WINDOWS = re.compile(r"^(?:setx?|dir|copy|mkdir|where|winget|for /d|wsl|nvidia-smi\.exe|del|rmdir|reg|sc|\$)\b|"
-                     r"%\w+%|[A-Z]:\\", re.I)
+# What a shell of Windows does not read, or reads as something else: "where" is Where-Object in
+# PowerShell, "set" its Set-Variable, %NAME% a text. The sentence may name the shell that is meant.
+NOT_WINDOWS = re.compile(r"^(?:where|setx?|dir /|export|unset|sudo|for /d|call|Remove-Item)\b(?!\.exe)|"
+                         r"^[\[$]|%\w+%|; |&& |"
+                         r"'[^']*[<>]|\$\(")
+SHELL_NAMED = re.compile(r"command prompt|\bcmd\b|PowerShell")
+QUOTED = re.compile(r'"[^"]*"')
+WINDOWS = re.compile(r"^(?:setx?|dir|copy|mkdir|where|Remove-Item|winget|for /d|wsl|nvidia-smi\.exe|del|rmdir|reg|sc|\$)\b|"
+                     r"%\w+%|[A-Z]:\\|^\[Environment\]", re.I)
 
 
 def placeholders(command):
@@ -82,6 +93,15 @@ def printed_faults(commands):
             yield f"{name}: bash does not read {command!r}: {done.stderr.strip()}"
 
 
+def windows_faults(repairs):
+    """Commands that one of the shells of Windows does not read: command -> (sentence, log)."""
+    for command, (says, name) in sorted(repairs.items()):
+        bare = QUOTED.sub("", command)
+        wrong = NOT_WINDOWS.search(bare) or "$(" in command or "   # " in command
+        if wrong and not SHELL_NAMED.search(says):
+            yield f"{name}: not for each shell of Windows: {command!r}"
+
+
 def is_filled(row, answer):
     first = answer["repairs"][0] if answer["repairs"] else {"command": "", "text": ""}
     command, wanted = first["command"], row.get("has", "")
@@ -99,18 +119,20 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     exe = str(Path(sys.argv[1]).resolve())
-    rows = corpus.own() + (corpus.collected() or [])
-    commands = {}
+    rows = corpus.own() + (corpus.collected() or []) + corpus.read(HERE / "threads.jsonl")
+    commands, of_windows = {}, {}
     with tempfile.TemporaryDirectory(prefix="gpumend-explain-") as folder:
         for row, answer in zip(rows, answers(exe, Path(folder), [row["log"] for row in rows])):
             for repair in answer["repairs"]:
                 if repair["command"]:
                     commands.setdefault(repair["command"], row["id"])
-        filled = corpus.read(Path(__file__).resolve().parent / "filled.jsonl")
+                    if answer["platform"] == "windows" and repair["platform"] in ("any", "windows"):
+                        of_windows.setdefault(repair["command"], (repair["text"], row["id"]))
+        filled = corpus.read(HERE / "filled.jsonl")
         told = answers(exe, Path(folder), [row["log"] for row in filled])
         wrong = [f"{row['rule']}: {answer['entry']}: {answer['repairs'][:1]}"
                  for row, answer in zip(filled, told) if not is_filled(row, answer)]
-    faults = [*base_faults(), *printed_faults(commands), *wrong]
+    faults = [*base_faults(), *printed_faults(commands), *windows_faults(of_windows), *wrong]
     for fault in faults:
         print(f"FAIL {fault}")
     print(f"{len(commands)} different commands for {len(rows)} logs")
