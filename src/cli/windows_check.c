@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "cli/windows.h"
-#include "cli/windows_judge.h"
+#include "diag/windows.h"
 #include "report/devices.h"
 #include "winldr/path.h"
 
@@ -16,11 +16,11 @@ static const char *const not_looked_at[] = {
 
 /* ------------------------------------------------------------------ output */
 
-static json_t *finding_json(struct arena *a, const struct windows_finding *f)
+static json_t *finding_json(struct arena *a, const struct diag_windows_finding *f)
 {
     json_t *repairs = json_array();
     for (size_t i = 0; i < f->repairs.n; i++) {
-        const struct windows_repair *r = &f->repairs.items[i];
+        const struct diag_windows_repair *r = &f->repairs.items[i];
         (void)json_array_append_new(
             repairs, json_pack("{s:o,s:o,s:o,s:o}", "says", out_json_text(a, r->says), "powershell",
                                out_json_text(a, r->powershell), "cmd", out_json_text(a, r->cmd),
@@ -32,7 +32,7 @@ static json_t *finding_json(struct arena *a, const struct windows_finding *f)
                      "repairs", repairs);
 }
 
-static json_t *inspection_json(const struct windows_inspection *n)
+static json_t *inspection_json(const struct diag_windows *n)
 {
     struct arena *a = n->arena;
     json_t *findings = json_array(), *unknown = json_array(), *packages = json_array();
@@ -53,7 +53,7 @@ static json_t *inspection_json(const struct windows_inspection *n)
 }
 
 /* The same command is printed once for both shells. */
-static void print_repair(const struct out *o, struct arena *a, const struct windows_repair *r)
+static void print_repair(const struct out *o, struct arena *a, const struct diag_windows_repair *r)
 {
     fprintf(o->file, "    repair: %s\n", str_printable(a, r->says));
     if (r->powershell && r->cmd && strcmp(r->powershell, r->cmd) == 0) {
@@ -69,12 +69,12 @@ static void print_repair(const struct out *o, struct arena *a, const struct wind
     }
 }
 
-static void print_inspection(const struct out *o, const struct windows_inspection *n)
+static void print_inspection(const struct out *o, const struct diag_windows *n)
 {
     struct arena *a = n->arena;
     fprintf(o->file, "%s (%s)\n", str_printable(a, n->py->folder), n->py->kind);
     for (size_t i = 0; i < n->findings.n; i++) {
-        const struct windows_finding *f = &n->findings.items[i];
+        const struct diag_windows_finding *f = &n->findings.items[i];
         out_print(o, strcmp(f->severity, "error") == 0 ? OUT_RED : OUT_YELLOW, "  %s: %s  [%s]\n",
                   f->severity, str_printable(a, f->title), f->cause);
         fprintf(o->file, "    %s\n", str_printable(a, f->evidence));
@@ -99,7 +99,7 @@ static void print_machine(const struct out *o, struct arena *a, const struct hos
     }
 }
 
-static int print_all(struct arena *a, const struct host *host, const struct windows_inspection *all,
+static int print_all(struct arena *a, const struct host *host, const struct diag_windows *all,
                      size_t n, bool json)
 {
     bool broken = false;
@@ -145,7 +145,7 @@ static int print_all(struct arena *a, const struct host *host, const struct wind
 }
 
 /* The findings with their repairs; what has none is left to check. */
-static int print_plan(const struct windows_inspection *all, size_t n)
+static int print_plan(const struct diag_windows *all, size_t n)
 {
     size_t n_findings = 0, n_repairs = 0;
     struct out out;
@@ -220,12 +220,34 @@ static void set_environment(struct arena *a, const struct host *host, struct win
     }
 }
 
+static int check_tree(struct arena *a, struct root *root, struct winldr_files *files,
+                      const char *folder, const struct cli_windows_check *check)
+{
+    const struct host *host = machine_of(a, root);
+    struct winldr_pythons pythons;
+    struct kb kb;
+    struct gm_err err;
+    if (kb_open(&kb, a, root, NULL, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "%s", err.text);
+    }
+    winldr_find_pythons(files, folder, &pythons);
+    struct diag_windows *all = arena_array(a, pythons.items.n + 1, sizeof *all);
+    for (size_t i = 0; i < pythons.items.n; i++) {
+        struct winldr_python *py = &pythons.items.items[i];
+        set_environment(a, host, py);
+        all[i] =
+            (struct diag_windows){.arena = a, .files = files, .py = py, .kb = &kb, .host = host};
+        diag_windows_judge(&all[i]);
+    }
+    return check->is_fix && !check->json ? print_plan(all, pythons.items.n)
+                                         : print_all(a, host, all, pythons.items.n, check->json);
+}
+
 bool cli_windows_check(struct arena *a, struct root *root, const struct cli_windows_check *check,
                        int *ret_status)
 {
     struct winldr_files files;
     struct winldr_drive drive = {'C', "/"};
-    struct winldr_pythons pythons;
     winldr_files_open(&files, root, a, &drive, 1);
     const char *folder = target_path(&files, a, check->target);
     bool is_tree = winldr_is_tree(&files, folder);
@@ -233,18 +255,7 @@ bool cli_windows_check(struct arena *a, struct root *root, const struct cli_wind
         *ret_status = cli_fail(CLI_CANNOT, "%s: %s is not available for a Windows tree",
                                check->is_fix ? "fix" : "check", check->refused);
     } else if (is_tree) {
-        const struct host *host = machine_of(a, root);
-        winldr_find_pythons(&files, folder, &pythons);
-        struct windows_inspection *all = arena_array(a, pythons.items.n + 1, sizeof *all);
-        for (size_t i = 0; i < pythons.items.n; i++) {
-            set_environment(a, host, &pythons.items.items[i]);
-            all[i] = (struct windows_inspection){
-                .arena = a, .files = &files, .py = &pythons.items.items[i], .host = host};
-            windows_inspect(&all[i]);
-        }
-        *ret_status = check->is_fix && !check->json
-                          ? print_plan(all, pythons.items.n)
-                          : print_all(a, host, all, pythons.items.n, check->json);
+        *ret_status = check_tree(a, root, &files, folder, check);
     }
     winldr_files_close(&files);
     return is_tree;

@@ -1,11 +1,7 @@
 #include "report/windows.h"
 
 #include "base/str.h"
-
-const char *report_windows_code(struct arena *a, enum winldr_code code)
-{
-    return arena_printf(a, "[WinError %d] %s", (int)code, winldr_code_text(code));
-}
+#include "winldr/words.h"
 
 static const char *outcome_text(enum winldr_outcome outcome)
 {
@@ -14,40 +10,6 @@ static const char *outcome_text(enum winldr_outcome outcome)
                                         [WINLDR_FAILED] = "failed",
                                         [WINLDR_UNKNOWN] = "unknown"};
     return texts[outcome];
-}
-
-/* "x.dll, which y.dll imports,"; without an importer the name alone. */
-static const char *request_name(const struct winldr_process *p, const struct winldr_request *r)
-{
-    return r->importer ? arena_printf(p->arena, "%s, which %s imports,", r->name, r->importer->path)
-                       : r->name;
-}
-
-const char *report_windows_cause(const struct winldr_process *p, const struct winldr_load *load)
-{
-    struct arena *a = p->arena;
-    const struct winldr_request *r = p->requests.items[load->blame];
-    const char *name = request_name(p, r);
-    if (r->outcome == WINLDR_UNKNOWN) {
-        return arena_printf(a, "%s depends on what was not looked at: %s", name, r->unseen);
-    }
-    switch (load->code) {
-    case WINLDR_MOD_NOT_FOUND: return arena_printf(a, "%s was not found", name);
-    case WINLDR_PROC_NOT_FOUND:
-        return arena_printf(a, "%s is not exported by %s, which %s got as %s", r->symbol, r->path,
-                            r->importer ? r->importer->path : "the program", r->name);
-    case WINLDR_BAD_EXE_FORMAT:
-        return arena_printf(a, "%s was found as %s, which is not a DLL for this process", name,
-                            r->path);
-    case WINLDR_ACCESS_DENIED:
-        return arena_printf(a, "%s was found as %s, which cannot be opened", name, r->path);
-    case WINLDR_INVALID_PARAMETER:
-        return arena_printf(a, "flags 0x%x contradict each other, or need a full path",
-                            load->flags);
-    case WINLDR_DLL_INIT_FAILED: return "the start of a DLL says no";
-    case WINLDR_OK: break;
-    }
-    return name;
 }
 
 static json_t *number_or_null(unsigned code)
@@ -78,8 +40,8 @@ json_t *report_windows_json(const struct winldr_process *p)
     json_t *loads = json_array(), *requests = json_array(), *modules = json_array();
     for (size_t i = 0; i < p->loads.n; i++) {
         const struct winldr_load *l = &p->loads.items[i];
-        bool good = l->outcome == WINLDR_LOADED || l->outcome == WINLDR_REUSED;
-        const char *cause = good ? NULL : report_windows_cause(p, l);
+        bool good = winldr_is_loaded(l);
+        const char *cause = good ? NULL : winldr_load_cause(p, l);
         (void)json_array_append_new(
             loads, json_pack("{s:o,s:i,s:s,s:o,s:o,s:o}", "name", out_json_text(a, l->name),
                              "flags", (int)l->flags, "outcome", outcome_text(l->outcome), "code",
@@ -115,7 +77,7 @@ void report_windows_load(const struct out *o, const struct winldr_process *p,
     const struct winldr_request *r = p->requests.items[load->blame];
     fprintf(o->file, "LoadLibraryEx(%s, 0x%x): ", str_printable(a, load->name), load->flags);
     if (load->outcome == WINLDR_FAILED) {
-        out_print(o, OUT_RED, "%s\n", report_windows_code(a, load->code));
+        out_print(o, OUT_RED, "%s\n", winldr_error_text(a, load->code));
     } else if (load->outcome == WINLDR_UNKNOWN) {
         out_print(o, OUT_YELLOW, "cannot tell\n");
     } else {
@@ -124,7 +86,7 @@ void report_windows_load(const struct out *o, const struct winldr_process *p,
         r = p->requests.items[load->request];
     }
     if (load->outcome == WINLDR_FAILED || load->outcome == WINLDR_UNKNOWN) {
-        fprintf(o->file, "  %s\n", str_printable(a, report_windows_cause(p, load)));
+        fprintf(o->file, "  %s\n", str_printable(a, winldr_load_cause(p, load)));
     }
     print_steps(o, p, r);
     if (r->outcome == WINLDR_REUSED && !r->importer) {
@@ -132,7 +94,7 @@ void report_windows_load(const struct out *o, const struct winldr_process *p,
             const struct winldr_request *first = p->requests.items[i];
             if (first->module == r->module && first->outcome == WINLDR_LOADED) {
                 fprintf(o->file, "  it was loaded before, for %s:\n",
-                        str_printable(a, request_name(p, first)));
+                        str_printable(a, winldr_request_text(p, first)));
                 print_steps(o, p, first);
             }
         }

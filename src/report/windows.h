@@ -5,12 +5,6 @@
 #include "base/out.h"
 #include "winldr/process.h"
 
-/* "[WinError 126] The specified module could not be found". */
-const char *report_windows_code(struct arena *a, enum winldr_code code);
-
-/* What Windows does not say: "cublas64_12.dll, which ctranslate2.dll imports, was not found". */
-const char *report_windows_cause(const struct winldr_process *p, const struct winldr_load *load);
-
 /* The loads with what they hide, the requests with their steps, the modules. New reference. */
 json_t *report_windows_json(const struct winldr_process *p);
 

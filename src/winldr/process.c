@@ -578,6 +578,11 @@ static void load_judge(struct winldr_process *p, struct winldr_load *load)
     }
 }
 
+bool winldr_is_loaded(const struct winldr_load *l)
+{
+    return l->outcome == WINLDR_LOADED || l->outcome == WINLDR_REUSED;
+}
+
 const struct winldr_load *winldr_load(struct winldr_process *p, const char *name, unsigned flags)
 {
     struct search s = {.load = (int)p->loads.n};

@@ -174,6 +174,8 @@ void winldr_set_cwd(struct winldr_process *p, const char *path);
 
 /* LoadLibraryEx(name, NULL, flags). The result is also the last of p->loads. */
 const struct winldr_load *winldr_load(struct winldr_process *p, const char *name, unsigned flags);
+bool winldr_is_loaded(const struct winldr_load *l);
+
 /* FreeLibrary(). */
 void winldr_free(struct winldr_process *p, struct winldr_module *m);
 

@@ -186,6 +186,14 @@ def old_driver(tree):
     machine(tree, version="31.0.15.1659"), torch_of(tree, "2.6.0+cu126", cuda="12.6")
 
 
+def old_driver_11(tree):
+    machine(tree, version="27.21.14.5148"), torch_of(tree, "2.0.1+cu118", cuda="11.8")
+
+
+def old_driver_13(tree):
+    machine(tree, version="31.0.15.1659"), torch_of(tree, "2.9.0+cu130", cuda="13.0")
+
+
 def no_cublas(tree):
     machine(tree), opens(tree)
 
@@ -354,7 +362,10 @@ CASES = [
     ("torch for CUDA beside AMD's GPU", amd_torch, None, 3, [("build-for-other-vendor", "warning")],
      ["built for CUDA 12.6", "RX 5700 XT", "computes on the CPU"], 1),
     ("a driver that is too old", old_driver, None, 1, [("driver-too-old", "error")],
-     ["driver 516.59 is too old for torch's CUDA 12.6", "528.33"], 1),
+     ["driver 516.59 is too old for torch's CUDA 12.6", "CUDA 12.x needs driver 528.33"], 1),
+    ("the floor of CUDA 11", old_driver_11, None, 1, [("driver-too-old", "error")],
+     ["driver 451.48 is too old for torch's CUDA 11.8", "CUDA 11.x needs driver 452.39"], 1),
+    ("no floor of CUDA 13 is documented for Windows", old_driver_13, None, 3, [], [], 1),
     ("no cuBLAS", no_cublas, None, 1, [("dll-missing", "error")],
      ["first use of a GPU fails: [WinError 126]", "pip install nvidia-cublas-cu12"], 1),
     ("cuBLAS of a wheel", cublas_of_wheel, None, 1, [("library-not-on-path", "error")],

@@ -6,38 +6,36 @@
  * given for PowerShell and for the command prompt, each quoted by its rules; one that cannot be
  * written for a shell is not given for it.
  */
-#ifndef GPUMEND_CLI_WINDOWS_JUDGE_H
-#define GPUMEND_CLI_WINDOWS_JUDGE_H
+#ifndef GPUMEND_DIAG_WINDOWS_H
+#define GPUMEND_DIAG_WINDOWS_H
 
 #include "host/host.h"
+#include "kb/kb.h"
 #include "winldr/python.h"
 
-struct windows_repair {
+struct diag_windows_repair {
     const char *says;
     const char *powershell, *cmd; // or NULL
     const char *python;           // a line of the program, before the import; or NULL
 };
 
-struct windows_finding {
+struct diag_windows_finding {
     const char *cause, *severity, *title;
     const char *evidence;
-    VEC(struct windows_repair) repairs; // the least invasive first; empty: none is known
+    VEC(struct diag_windows_repair) repairs; // the least invasive first; empty: none is known
 };
 
-struct windows_inspection {
+struct diag_windows {
     struct arena *arena;
     struct winldr_files *files;
     const struct winldr_python *py;
+    struct kb *kb;
     const struct host *host; // NULL: nothing of the machine is known
-    VEC(struct windows_finding) findings;
+    VEC(struct diag_windows_finding) findings;
     VEC(const char *) unknown;
 };
 
 /* Fills findings and unknown. */
-void windows_inspect(struct windows_inspection *n);
-
-/* One argument for a shell; NULL: it cannot be written there. */
-const char *windows_quote_powershell(struct arena *a, const char *text);
-const char *windows_quote_cmd(struct arena *a, const char *text);
+void diag_windows_judge(struct diag_windows *n);
 
 #endif

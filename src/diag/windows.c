@@ -1,0 +1,282 @@
+#include <string.h>
+
+#include "diag/windows_internal.h"
+#include "winldr/path.h"
+#include "winldr/words.h"
+
+/* ------------------------------------------------------------------ imports */
+
+/* What the Visual C++ runtime has; python.org's installer brings the first two alone. Source:
+ * Microsoft, "Microsoft Visual C++ Redistributable latest supported downloads". */
+static bool is_of_runtime(const char *dll)
+{
+    static const char *const names[] = {"vcruntime140.dll", "vcruntime140_1.dll", "msvcp140.dll",
+                                        "msvcp140_1.dll",   "msvcp140_2.dll",     "vcomp140.dll",
+                                        "concrt140.dll"};
+    return winldr_name_in(dll, names, sizeof names / sizeof *names);
+}
+
+static bool is_known(const struct diag_windows *n, const char *evidence)
+{
+    for (size_t i = 0; i < n->findings.n; i++) {
+        if (strcmp(n->findings.items[i].evidence, evidence) == 0) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < n->unknown.n; i++) {
+        if (strcmp(n->unknown.items[i], evidence) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *cause_of(enum winldr_code code)
+{
+    return code == WINLDR_PROC_NOT_FOUND   ? "undefined-symbol"
+           : code == WINLDR_BAD_EXE_FORMAT ? "library-wrong-architecture"
+           : code == WINLDR_ACCESS_DENIED  ? "library-unreadable"
+                                           : "dll-missing";
+}
+
+/* Whether the import goes on whatever comes of load `i`: torch only tries the DLLs of the runtime,
+ * by their bare names, and loads a DLL again after 126. */
+static bool is_trial(const struct winldr_process *p, size_t i)
+{
+    const struct winldr_load *l = &p->loads.items[i];
+    const struct winldr_load *next = i + 1 < p->loads.n ? &p->loads.items[i + 1] : NULL;
+    return !winldr_path_has_folder(l->name) ||
+           (next && next->flags == 0 && strcmp(next->name, l->name) == 0);
+}
+
+/* Whether the package's loads succeed once `folder` was added. */
+static bool import_succeeds(struct diag_windows *n, const char *package, const char *folder)
+{
+    struct winldr_process *p = winldr_python_start(n->files, n->py);
+    (void)winldr_add_directory(p, folder); // a full path
+    winldr_import_package(p, n->py, package);
+    for (size_t i = 0; i < p->loads.n; i++) {
+        if (!is_trial(p, i) && !winldr_is_loaded(&p->loads.items[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* libomp140.x86_64.dll is not part of the runtime for users; torch 2.4.0 was built with it,
+ * and 2.4.1 no longer is: pytorch/pytorch#131662, openvinotoolkit/openvino.genai#813. */
+static void add_missing_repairs(struct diag_windows *n, struct diag_windows_finding *f,
+                                const char *package, const char *dll)
+{
+    diag_windows_folders folders = {0};
+    if (is_of_runtime(dll)) {
+        diag_windows_add_repair(
+            n, f,
+            diag_windows_plain("install the Visual C++ runtime",
+                               "winget install --id Microsoft.VCRedist.2015+.x64 --exact"));
+        return;
+    }
+    diag_windows_find_folders(n, &folders);
+    for (size_t i = 0; i < folders.n; i++) {
+        if (diag_windows_has_dll(n, folders.items[i], dll) &&
+            import_succeeds(n, package, folders.items[i])) {
+            f->cause = "library-not-on-path";
+            f->evidence = arena_printf(n->arena, "%s; it is in %s, which this call does not search",
+                                       f->evidence, folders.items[i]);
+            diag_windows_add_repair(n, f, diag_windows_directory(n, folders.items[i]));
+            return;
+        }
+    }
+    struct winldr_torch torch = winldr_torch_read(n->files, n->py);
+    if (winldr_name_is(dll, "libomp140.x86_64.dll") && torch.version &&
+        strncmp(torch.version, "2.4.0", 5) == 0) {
+        diag_windows_add_repair(
+            n, f,
+            diag_windows_pip(n, "install a torch that does not need it (2.4.1 or later)",
+                             "--upgrade \"torch>=2.4.1\""));
+    }
+}
+
+/* What is installed under the name of an import. */
+static const char *distribution_of(const char *package)
+{
+    return strcmp(package, "faster_whisper") == 0 ? "faster-whisper" : package;
+}
+
+static void report_failure(struct diag_windows *n, const struct winldr_process *p,
+                           const struct winldr_load *l, const char *what, const char *package)
+{
+    struct arena *a = n->arena;
+    const struct winldr_request *r = p->requests.items[l->blame];
+    struct diag_windows_finding f = {
+        .cause = cause_of(l->code),
+        .severity = "error",
+        .title = arena_printf(a, "%s fails: %s", what, winldr_error_text(a, l->code)),
+        .evidence = winldr_load_cause(p, l),
+    };
+    if (l->code == WINLDR_MOD_NOT_FOUND) {
+        add_missing_repairs(n, &f, package, r->name);
+    } else if (l->code == WINLDR_BAD_EXE_FORMAT && strcmp(package, "cupy") != 0) {
+        diag_windows_add_repair(n, &f,
+                                diag_windows_pip(n, "install the package again, for this Python",
+                                                 arena_printf(a, "--force-reinstall --no-deps %s",
+                                                              distribution_of(package))));
+    }
+    VEC_PUSH(a, &n->findings, f);
+}
+
+/* LoadLibrary() refuses a path of 260 characters and more unless LongPathsEnabled is set and the
+ * program's manifest allows it, which Python's does. */
+static void judge_long_paths(struct diag_windows *n, const struct winldr_process *p)
+{
+    enum { PATH_MAX_WINDOWS = 260 };
+    if (n->host && n->host->windows.long_paths.state == HOST_YES) {
+        return;
+    }
+    bool is_off = n->host && n->host->windows.long_paths.state == HOST_NO;
+    for (size_t i = 0; i < p->modules.n; i++) {
+        const char *path = p->modules.items[i]->path;
+        if (strlen(path) >= PATH_MAX_WINDOWS) {
+            const char *text =
+                arena_printf(n->arena,
+                             "%s has %zu characters, and Windows loads a path of 260 or more "
+                             "only with LongPathsEnabled, which is %s",
+                             path, strlen(path), is_off ? "off" : "not known");
+            if (!is_known(n, text)) {
+                VEC_PUSH(n->arena, &n->unknown, text);
+            }
+            return;
+        }
+    }
+}
+
+/* What failed or is unknown of one import. */
+static void judge_import(struct diag_windows *n, const char *package)
+{
+    struct winldr_process *p = winldr_python_start(n->files, n->py);
+    winldr_import_package(p, n->py, package);
+    for (size_t i = 0; i < p->loads.n; i++) {
+        const struct winldr_load *l = &p->loads.items[i];
+        if (is_trial(p, i) || winldr_is_loaded(l)) {
+            continue;
+        }
+        const char *evidence = winldr_load_cause(p, l);
+        bool said = is_known(n, evidence);
+        if (l->outcome != WINLDR_UNKNOWN) {
+            if (!said) {
+                report_failure(n, p, l, arena_printf(n->arena, "import %s", package), package);
+            }
+            return; // the import ends here
+        }
+        if (!said) {
+            VEC_PUSH(n->arena, &n->unknown, evidence);
+        }
+    }
+    judge_long_paths(n, p);
+}
+
+/* ------------------------------------------------------------------ cuDNN by order */
+
+static const char *version_text(struct arena *a, const struct winldr_module *m)
+{
+    struct pe_version v = m->file ? pe_version_read(&m->file->image) : (struct pe_version){0};
+    return v.found ? arena_printf(a, "%u.%u.%u.%u", v.file[0], v.file[1], v.file[2], v.file[3])
+                   : "unknown version";
+}
+
+/* The process after importing one package and then another. */
+static struct winldr_process *import_two(struct diag_windows *n, const char *first,
+                                         const char *second)
+{
+    struct winldr_process *p = winldr_python_start(n->files, n->py);
+    winldr_import_package(p, n->py, first);
+    winldr_import_package(p, n->py, second);
+    return p;
+}
+
+/* The cuDNN that a library of torch gets by its base name from a folder that is not torch's. */
+static const struct winldr_request *foreign_cudnn(const struct winldr_process *p, const char *lib)
+{
+    for (size_t i = 0; i < p->requests.n; i++) {
+        const struct winldr_request *r = p->requests.items[i];
+        if (r->outcome == WINLDR_REUSED && r->importer &&
+            winldr_path_is_below(r->importer->path, lib) &&
+            winldr_name_is(r->name, "cudnn64_9.dll") && !winldr_path_is_below(r->path, lib)) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* CTranslate2 preloads its cudnn64_9.dll, which opens its parts by name; torch's libraries then get
+ * this one by base name, and the parts are torch's. */
+static void judge_cudnn(struct diag_windows *n)
+{
+    struct arena *a = n->arena;
+    const char *lib = winldr_path_join(a, n->py->site, "torch\\lib");
+    const struct winldr_process *p = import_two(n, "ctranslate2", "torch");
+    const struct winldr_request *r = foreign_cudnn(p, lib);
+    const struct winldr_module *part = winldr_find_module(p, "cudnn_graph64_9.dll");
+    if (!r || !part || !winldr_path_is_below(part->path, lib)) {
+        return;
+    }
+    const char *mine = version_text(a, r->module), *theirs = version_text(a, part);
+    if (strcmp(mine, theirs) == 0) {
+        return;
+    }
+    struct diag_windows_finding f = {
+        .cause = "cudnn-mixed-versions",
+        .severity = "warning",
+        .title = "importing ctranslate2 before torch mixes two releases of cuDNN",
+        .evidence = arena_printf(a,
+                                 "%s imports cudnn64_9.dll and gets %s (%s), which is loaded under "
+                                 "this name; its parts are those of torch: %s (%s)",
+                                 r->importer->path, r->path, mine, part->path, theirs),
+    };
+    if (!foreign_cudnn(import_two(n, "torch", "ctranslate2"), lib)) {
+        diag_windows_add_repair(
+            n, &f,
+            (struct diag_windows_repair){.says = "import torch before ctranslate2",
+                                         .python = "import torch  # before ctranslate2"});
+    }
+    VEC_PUSH(a, &n->findings, f);
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+static bool is_store(struct diag_windows *n)
+{
+    if (strcmp(n->py->kind, "Store") != 0) {
+        return false;
+    }
+    VEC_PUSH(
+        n->arena, &n->unknown,
+        "the search of a packaged process is not modelled; a Python from python.org or uv can be "
+        "checked");
+    return true;
+}
+
+void diag_windows_judge(struct diag_windows *n)
+{
+    bool has_torch = winldr_has_package(n->files, n->py, "torch");
+    bool has_ctranslate2 = winldr_has_package(n->files, n->py, "ctranslate2");
+    if (is_store(n)) {
+        return;
+    }
+    for (const char *const *name = winldr_packages; *name; name++) {
+        if (winldr_has_package(n->files, n->py, *name)) {
+            judge_import(n, *name);
+        }
+    }
+    if (has_torch && has_ctranslate2) {
+        judge_cudnn(n);
+    }
+    if (has_torch) {
+        diag_windows_judge_build(n);
+        diag_windows_judge_driver(n);
+    }
+    if (has_ctranslate2) {
+        diag_windows_judge_first_use(n);
+    }
+    diag_windows_judge_hip(n);
+}

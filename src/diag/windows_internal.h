@@ -1,0 +1,27 @@
+/* What the files diag/windows*.c share. */
+#ifndef GPUMEND_DIAG_WINDOWS_INTERNAL_H
+#define GPUMEND_DIAG_WINDOWS_INTERNAL_H
+
+#include "diag/windows.h"
+
+typedef VEC(const char *) diag_windows_folders;
+
+/* Where packages and installers put the DLLs of CUDA, cuDNN and ROCm. */
+void diag_windows_find_folders(struct diag_windows *n, diag_windows_folders *list);
+bool diag_windows_has_dll(struct diag_windows *n, const char *folder, const char *dll);
+
+void diag_windows_add_repair(struct diag_windows *n, struct diag_windows_finding *f,
+                             struct diag_windows_repair repair);
+struct diag_windows_repair diag_windows_plain(const char *says, const char *command);
+struct diag_windows_repair diag_windows_pip(const struct diag_windows *n, const char *says,
+                                            const char *arguments);
+struct diag_windows_repair diag_windows_directory(const struct diag_windows *n, const char *folder);
+struct diag_windows_repair diag_windows_on_path(const struct diag_windows *n, const char *folder);
+
+/* windows_machine.c: what depends on the GPUs, drivers and toolkits of the machine. */
+void diag_windows_judge_first_use(struct diag_windows *n);
+void diag_windows_judge_build(struct diag_windows *n);
+void diag_windows_judge_driver(struct diag_windows *n);
+void diag_windows_judge_hip(struct diag_windows *n);
+
+#endif

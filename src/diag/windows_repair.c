@@ -1,0 +1,146 @@
+#include <string.h>
+
+#include "diag/windows_internal.h"
+#include "winldr/path.h"
+
+/* ------------------------------------------------------------------ quoting */
+
+/* PowerShell ends a text in '...' at any of its five single quotes, and has each of them doubled
+ * inside (about_Quoting_Rules; U+2018 to U+201B by its tokenizer). */
+static const char *quote_powershell(struct arena *a, const char *text)
+{
+    size_t n = strlen(text), at = 0;
+    char *out = arena_alloc(a, 2 * n + 3);
+    if (!str_is_seen(text)) {
+        return NULL;
+    }
+    out[at++] = '\'';
+    for (size_t i = 0, length = 1; i < n; i += length) {
+        uint32_t c = str_code_point(text + i, n - i, &length);
+        for (int k = 0; k < (c == '\'' || (c >= 0x2018 && c <= 0x201b) ? 2 : 1); k++) {
+            memcpy(out + at, text + i, length);
+            at += length;
+        }
+    }
+    out[at++] = '\'';
+    out[at] = '\0';
+    return out;
+}
+
+/* Within "..." the command prompt still replaces %NAME%, and no character prevents it. */
+static const char *quote_cmd(struct arena *a, const char *text)
+{
+    return str_is_seen(text) && !strpbrk(text, "%\"!") ? str_concat(a, "\"", text, "\"") : NULL;
+}
+
+/* ------------------------------------------------------------------ repairs */
+
+void diag_windows_add_repair(struct diag_windows *n, struct diag_windows_finding *f,
+                             struct diag_windows_repair repair)
+{
+    VEC_PUSH(n->arena, &f->repairs, repair);
+}
+
+/* The same words for both shells. */
+struct diag_windows_repair diag_windows_plain(const char *says, const char *command)
+{
+    return (struct diag_windows_repair){.says = says, .powershell = command, .cmd = command};
+}
+
+/* The program that pip is run with: of a virtual environment its own. */
+static const char *pip_program(const struct diag_windows *n)
+{
+    bool venv = strcmp(n->py->kind, "venv") == 0;
+    return winldr_path_join(n->arena, n->py->folder, venv ? "Scripts\\python.exe" : "python.exe");
+}
+
+/* `arguments` need no quotes but those that they have. */
+struct diag_windows_repair diag_windows_pip(const struct diag_windows *n, const char *says,
+                                            const char *arguments)
+{
+    struct arena *a = n->arena;
+    const char *power = quote_powershell(a, pip_program(n));
+    const char *cmd = quote_cmd(a, pip_program(n));
+    return (struct diag_windows_repair){
+        .says = says,
+        .powershell = power ? arena_printf(a, "& %s -m pip install %s", power, arguments) : NULL,
+        .cmd = cmd ? arena_printf(a, "%s -m pip install %s", cmd, arguments) : NULL,
+    };
+}
+
+/* Python's raw text cannot hold its own quote. */
+struct diag_windows_repair diag_windows_directory(const struct diag_windows *n, const char *folder)
+{
+    bool plain = str_is_seen(folder) && !strchr(folder, '"');
+    return (struct diag_windows_repair){
+        .says = arena_printf(n->arena, "let Python search %s", folder),
+        .python = plain ? arena_printf(n->arena, "import os; os.add_dll_directory(r\"%s\")", folder)
+                        : NULL,
+    };
+}
+
+struct diag_windows_repair diag_windows_on_path(const struct diag_windows *n, const char *folder)
+{
+    struct arena *a = n->arena;
+    const char *power = quote_powershell(a, folder), *cmd = quote_cmd(a, folder);
+    return (struct diag_windows_repair){
+        .says = arena_printf(a, "put %s on PATH, in the window that starts the program", folder),
+        .powershell = power ? arena_printf(a, "$env:PATH = %s + ';' + $env:PATH", power) : NULL,
+        .cmd = cmd ? arena_printf(a, "set \"PATH=%s;%%PATH%%\"", folder) : NULL,
+    };
+}
+
+/* ------------------------------------------------------------------ where a DLL is installed */
+
+static void add_folder(struct diag_windows *n, diag_windows_folders *list, const char *folder)
+{
+    if (winldr_files_get(n->files, folder)->kind == WINLDR_ENTRY_FOLDER) {
+        VEC_PUSH(n->arena, list, folder);
+    }
+}
+
+/* A folder and its x64, where CUDA 13 has the DLLs. */
+static void add_bin(struct diag_windows *n, diag_windows_folders *list, const char *bin)
+{
+    add_folder(n, list, bin);
+    add_folder(n, list, winldr_path_join(n->arena, bin, "x64"));
+    add_folder(n, list, winldr_path_join(n->arena, bin, "x86_64"));
+}
+
+/* Where packages and installers put the DLLs of CUDA, cuDNN and ROCm. */
+void diag_windows_find_folders(struct diag_windows *n, diag_windows_folders *list)
+{
+    struct arena *a = n->arena;
+    const char *site = n->py->site, *nvidia = winldr_path_join(a, site, "nvidia");
+    add_folder(n, list, winldr_path_join(a, site, "torch\\lib"));
+    struct winldr_names names = winldr_files_list(n->files, nvidia);
+    for (size_t i = 0; i < names.n; i++) {
+        add_bin(n, list, winldr_path_join(a, winldr_path_join(a, nvidia, names.items[i]), "bin"));
+    }
+    names = winldr_files_list(n->files, site);
+    for (size_t i = 0; i < names.n; i++) {
+        if (starts_with(names.items[i], "_rocm_sdk_")) {
+            add_folder(n, list,
+                       winldr_path_join(a, winldr_path_join(a, site, names.items[i]), "bin"));
+        }
+    }
+    for (size_t i = 0; n->host && i < n->host->windows.toolkits.n; i++) {
+        const struct host_windows_toolkit *t = &n->host->windows.toolkits.items[i];
+        const char *bin = winldr_path_join(a, t->path, "bin");
+        add_bin(n, list, bin);
+        if (strcmp(t->kind, "cuDNN") == 0) { // a folder for each CUDA
+            names = winldr_files_list(n->files, bin);
+            for (size_t k = 0; k < names.n; k++) {
+                add_bin(n, list, winldr_path_join(a, bin, names.items[k]));
+            }
+        }
+    }
+}
+
+bool diag_windows_has_dll(struct diag_windows *n, const char *folder, const char *dll)
+{
+    const struct winldr_entry *e =
+        winldr_files_get(n->files, winldr_path_join(n->arena, folder, dll));
+    return e->kind == WINLDR_ENTRY_FILE && e->file->image.state == PE_STATE_OK &&
+           e->file->image.machine == PE_MACHINE_AMD64;
+}

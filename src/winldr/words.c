@@ -1,0 +1,39 @@
+#include "winldr/words.h"
+
+const char *winldr_error_text(struct arena *a, enum winldr_code code)
+{
+    return arena_printf(a, "[WinError %d] %s", (int)code, winldr_code_text(code));
+}
+
+const char *winldr_request_text(const struct winldr_process *p, const struct winldr_request *r)
+{
+    return r->importer ? arena_printf(p->arena, "%s, which %s imports,", r->name, r->importer->path)
+                       : r->name;
+}
+
+const char *winldr_load_cause(const struct winldr_process *p, const struct winldr_load *load)
+{
+    struct arena *a = p->arena;
+    const struct winldr_request *r = p->requests.items[load->blame];
+    const char *name = winldr_request_text(p, r);
+    if (r->outcome == WINLDR_UNKNOWN) {
+        return arena_printf(a, "%s depends on what was not looked at: %s", name, r->unseen);
+    }
+    switch (load->code) {
+    case WINLDR_MOD_NOT_FOUND: return arena_printf(a, "%s was not found", name);
+    case WINLDR_PROC_NOT_FOUND:
+        return arena_printf(a, "%s is not exported by %s, which %s got as %s", r->symbol, r->path,
+                            r->importer ? r->importer->path : "the program", r->name);
+    case WINLDR_BAD_EXE_FORMAT:
+        return arena_printf(a, "%s was found as %s, which is not a DLL for this process", name,
+                            r->path);
+    case WINLDR_ACCESS_DENIED:
+        return arena_printf(a, "%s was found as %s, which cannot be opened", name, r->path);
+    case WINLDR_INVALID_PARAMETER:
+        return arena_printf(a, "flags 0x%x contradict each other, or need a full path",
+                            load->flags);
+    case WINLDR_DLL_INIT_FAILED: return "the start of a DLL says no";
+    case WINLDR_OK: break;
+    }
+    return name;
+}
