@@ -194,6 +194,8 @@ SUITES = [
           "{py} tests/windows/exe.py {exe} {build}-windows/gpumend.exe"),
     # Tens of GiB from a package index, with the versions of the day: not part of CI.
     Suite("test-stacks", "stacks", 4 * 3600, "{py} tests/stacks/run.py --gpumend {exe}"),
+    # An image with WhisperX and torch from the package index, built by podman: not part of CI.
+    Suite("test-stacks", "examples-image", 3600, "{py} tests/examples/image.py {exe}", "wheels"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict", "alone"),
     Suite("differential", "machine-all", 3600,
           "{py} tests/differential/machine.py --gpumend {exe}"),

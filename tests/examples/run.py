@@ -30,6 +30,7 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
@@ -55,6 +56,7 @@ def module(name, path):
 
 
 python_package = module("python_run", "tests/python/run.py")
+examples_image = module("examples_image", "tests/examples/image.py")
 choice = module("choose_cases", "tests/choose/cases.py")
 import tree                                                                         # noqa: E402  (tests/causes)
 
@@ -63,6 +65,7 @@ SERVER = ("uvicorn==0.54.0", "click==8.5.1", "h11==0.16.0", "gunicorn==27.0.1", 
           "packaging==26.3")
 # As installers write it; without the condition, a worker that imports it would start the server anew.
 SCRIPT = "#!%s\nimport sys\nfrom %s import %s\nif __name__ == '__main__':\n    sys.exit(%s())\n"
+COMPOSE = "docker-compose==1.29.2"
 CUDNN = "Unable to load any of {libcudnn_cnn.so.9.1.0, libcudnn_cnn.so.9.1, libcudnn_cnn.so.9, libcudnn_cnn.so}"
 
 
@@ -76,8 +79,8 @@ def expect(holds, detail):
 
 
 class World:
-    def __init__(self, env, home, args):
-        self.env, self.home, self.exe, self.verbose = env, pathlib.Path(home), args.gpumend, args.verbose
+    def __init__(self, env, home, args, wheels):
+        self.env, self.home, self.verbose, self.wheels = env, pathlib.Path(home), args.verbose, wheels
         self.variables = {**store.clean_environment(), "HOME": str(home), "XDG_CACHE_HOME": str(home),
                           "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
         for kind in ("translation", "whisper"):
@@ -416,8 +419,131 @@ def desktop_that_aborts(w):
         d.until("heard 1 s of silence on cpu")
 
 
+# ---------------------------------------------------------------- WhisperX in a container
+
+# Takes what whisperx 3.8.6 takes (its __main__.py), and shows it.
+WHISPERX = """#!%s
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("audio", nargs="+")
+parser.add_argument("--model")
+parser.add_argument("--device")
+parser.add_argument("--device_index", type=int)
+parser.add_argument("--compute_type", choices=["default", "float16", "float32", "int8"])
+parser.add_argument("--threads", type=int)
+a = parser.parse_args()
+print(*a.audio, a.model, a.device, a.compute_type)
+"""
+
+
+def whisperx_options(w):
+    """transcribe.py gives whisperx what works on the machine, and what the user says wins."""
+    program = w.env / "bin/whisperx"
+    program.write_text(WHISPERX % (w.env / "bin/python"))
+    program.chmod(0o755)
+
+    def said(*words, **variables):
+        done = subprocess.run([w.env / "bin/python", EXAMPLES / "whisperx/transcribe.py", *words],
+                              env={**w.variables, **variables}, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=LIMIT_S, check=False)
+        expect(done.returncode == 0, done)
+        return done.stdout.strip()
+
+    expect(said("a.wav") == "a.wav small cpu int8", said("a.wav"))
+    with on_machine(w, GPU):
+        expect(said("a.wav") == "a.wav small cuda float16", said("a.wav"))
+        expect(said("a.wav", "--device", "cpu") == "a.wav small cpu float16", said("a.wav", "--device", "cpu"))
+    with on_machine(w, machines.MACHINES["gtx1080-driver-580"][1]):  # chosen is int8_float32, which whisperx does not take
+        text = said("a.wav", WHISPERX_MODEL="large-v3")
+        expect(text == "a.wav large-v3 cuda int8", text)
+
+
+def whisperx_compose_file(w):
+    """It is valid by the schema of Docker's program, and only the service for a GPU asks for one."""
+    try:
+        import jsonschema
+        import yaml
+    except ImportError as why:
+        raise store.Skip(str(why)) from why
+    w.wheels.provide([COMPOSE])
+    schema = json.loads((w.wheels.wheel_folder(COMPOSE) / "compose/config/compose_spec.json").read_text())
+    valid = jsonschema.Draft7Validator(schema)
+    document = yaml.safe_load((EXAMPLES / "whisperx/compose.yaml").read_text())
+    faults = [e.message for e in valid.iter_errors(document)]
+    expect(not faults, faults)
+    services = document["services"]
+    expect(list(valid.iter_errors({"services": {"gpu": {**services["gpu"], "profile": []}}})), "it refuses nothing")
+    devices = {n: s.get("deploy", {}).get("resources", {}).get("reservations", {}).get("devices")
+               for n, s in services.items()}
+    expect(devices == {"cpu": None, "gpu": [{"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}]}, devices)
+
+
+# ---------------------------------------------------------------- a job of continuous integration
+
+def made_wheel(folder, name, version, files):
+    """Of files by their place in site-packages, one of them its METADATA."""
+    info = "%s-%s.dist-info" % (name, version)
+    with zipfile.ZipFile(folder / ("%s-%s-py3-none-any.whl" % (name, version)), "w") as archive:
+        for place, content in files.items():
+            if isinstance(content, pathlib.Path):
+                archive.write(content, place)
+            else:
+                archive.writestr(place, content)
+        archive.writestr(info + "/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\n"
+                         "Tag: py3-none-any\n")
+        archive.writestr(info + "/RECORD", "".join(n + ",,\n" for n in archive.namelist()) + info + "/RECORD,,\n")
+
+
+def ctranslate2_wheel(folder):
+    """One that names libcublas.so.12 as the real one does, in a few kilobytes."""
+    t = tree.Tree(folder / "tree")
+    t.python().ctranslate2("4.8.1")
+    site = pathlib.Path(str(t.top) + t.site)
+    made_wheel(folder / "wheels", "ctranslate2", "4.8.1",
+               {str(p.relative_to(site)): p for p in site.glob("ctranslate2*/**/*")
+                if p.is_file() and p.name not in ("RECORD", "WHEEL")})
+
+
+def steps(w, workspace, failed=False):
+    """What the runner does with each `run`, by its shell; ret {name: (status, output)}."""
+    import yaml
+    job, = yaml.safe_load((EXAMPLES / "ci/gpumend.yml").read_text())["jobs"].values()
+    said = {}
+    for step in job["steps"]:
+        if "run" in step and (not failed or step.get("if") == "always()"):
+            done = subprocess.run(
+                ["bash", "-e", "-c", step["run"]], cwd=workspace, stdin=subprocess.DEVNULL, capture_output=True,
+                text=True, timeout=LIMIT_S, check=False,
+                env={**w.variables, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(workspace / "wheels")})
+            said[step["name"]] = (done.returncode, done.stdout + done.stderr)
+            failed |= done.returncode != 0
+    log = json.loads((workspace / "gpumend.sarif").read_text())
+    return said, [r["ruleId"] for r in log["runs"][0]["results"]]
+
+
+def ci_job(w):
+    """It fails where a library is missing, with annotations and a log; and not where all is there."""
+    workspace = w.home / "job"
+    (workspace / "wheels").mkdir(parents=True)
+    examples_image.gpumend_wheel(w.env / "bin/gpumend", workspace / "wheels")
+    ctranslate2_wheel(workspace)
+    (workspace / "requirements.txt").write_text("ctranslate2\n")
+    said, rules = steps(w, workspace)
+    expect({name: status for name, (status, _) in said.items()} == {"Install": 0, "Annotate": 1, "Log": 0}, said)
+    expect("::error title=gpumend%3A library-missing::libcublas.so.12" in said["Annotate"][1], said)
+    expect("library-missing" in rules, rules)
+    shutil.rmtree(next((workspace / ".venv").glob("lib/*/site-packages/ctranslate2")))
+    shutil.rmtree(next((workspace / ".venv").glob("lib/*/site-packages/ctranslate2-4.8.1.dist-info")))
+    (workspace / "requirements.txt").write_text("")
+    (workspace / "gpumend.sarif").unlink()
+    said, rules = steps(w, workspace)
+    expect([status for status, _ in said.values()] == [0, 0, 0], said)
+    expect("gpumend: ok" in said["Annotate"][1] and not rules, (said, rules))
+
+
 PARTS = [requirements, unit_is_valid, uvicorn_by_its_unit, gunicorn_by_its_configuration, desktop_on_the_cpu,
-         desktop_without_driver, desktop_with_a_fake_driver, desktop_on_a_gpu, desktop_that_aborts]
+         desktop_without_driver, desktop_with_a_fake_driver, desktop_on_a_gpu, desktop_that_aborts,
+         whisperx_options, whisperx_compose_file, ci_job]
 
 
 def make_environment(wheels, exe):
@@ -450,7 +576,7 @@ def main():
         return 0
     try:
         with tempfile.TemporaryDirectory(prefix="gpumend-examples-") as home:
-            w = World(env, os.path.realpath(home), args)
+            w = World(env, os.path.realpath(home), args, wheels)
             for part in parts:
                 name, started, kind = part.__name__.replace("_", "-"), time.monotonic(), "failed"
                 try:
