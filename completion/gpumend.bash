@@ -115,10 +115,10 @@ _gpumend()
         return
         ;;
     needs:--as)
-        mapfile -t COMPREPLY < <(compgen -W "nfd cel require-cuda" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "nfd cel require-cuda slurm slurm-extra" -- "$cur")
         return
         ;;
-    fleet:--names | needs:--import | needs:--env | needs:--unset | needs:--platform | export:--node | export:--gpus | export:--deadline | export:--expire | export:--heartbeat | export:--drain-limit | check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc | why:--invert)
+    fleet:--names | needs:--import | needs:--env | needs:--unset | needs:--platform | needs:--features | export:--node | export:--gpus | export:--deadline | export:--expire | export:--heartbeat | export:--drain-limit | check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc | why:--invert)
         return
         ;;
     esac
@@ -132,7 +132,7 @@ _gpumend()
         word="--import --pid --root --host --env --unset --glibc --cpu --page-size --kb --snapshot --probe --verbose --report --github --sarif --html --redact --json --limit --help"
         ;;
     needs)
-        word="--on --as --import --root --env --unset --kb --platform --no-verify --limit --json --help"
+        word="--on --as --features --import --root --env --unset --kb --platform --no-verify --limit --json --help"
         ;;
     fleet)
         word="--names --limit --json --help"
@@ -191,7 +191,7 @@ _gpumend()
     elif [[ $command == fleet ]] && ((COMP_CWORD == 2)); then
         mapfile -t COMPREPLY < <(compgen -W "report add" -- "$cur")
     elif [[ $command == export ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "prometheus nfd npd slurm ndjson" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "prometheus nfd npd slurm slurm-features slurm-extra ndjson" -- "$cur")
     elif [[ $command == explain ]]; then
         mapfile -t COMPREPLY < <(
             compgen -W "$("$1" explain --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")

@@ -110,8 +110,8 @@ SUITES = [
     Suite("test", "swapped", 120, "{py} tests/safety/swapped.py {exe}"),
     Suite("test", "unseen", 600, "{py} tests/safety/unseen.py {exe}"),
     Suite("test", "fleet-needs", 300, "{py} tests/fleet/needs.py {exe} --few"),
-    # The whole matrix, with Kubernetes' own code, which Go downloads: not part of CI.
-    Suite("test-fleet", "fleet-needs-all", 1800, "{py} tests/fleet/needs.py {exe} --evaluate {build}/evaluate"),
+    # The whole matrix, with Kubernetes' own code, which Go downloads, and a real slurmctld: not part of CI.
+    Suite("test-fleet", "fleet-needs-all", 1800, "{py} tests/fleet/needs.py {exe} --slurm --evaluate {build}/evaluate"),
     Suite("test", "fleet-report", 120, "{py} tests/fleet/report.py {exe}"),
     # Needs root and Debian's Slurm.
     Suite("test-fleet", "fleet-slurm", 600, "{py} tests/fleet/slurm.py {exe}"),

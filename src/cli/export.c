@@ -22,6 +22,7 @@
 #include "cli/drain.h"
 #include "cli/limit.h"
 #include "cli/replace.h"
+#include "kb/kb.h"
 #include "node/node.h"
 
 enum {
@@ -297,10 +298,35 @@ static int print_ndjson(struct export *e, const json_t *doc)
                : cli_fail(CLI_CANNOT, "export: %s", str_printable(a, err.text));
 }
 
+static int print_slurm_features(struct export *e, const json_t *doc)
+{
+    struct arena *a = &e->arena;
+    struct kb kb;
+    struct kb_drivers drivers;
+    struct gm_err err;
+    if (kb_open(&kb, a, NULL, NULL, &err) < 0 || kb_drivers(&kb, &drivers, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "export: %s", str_printable(a, err.text));
+    }
+    return write_text(e, arena_printf(a, "%s\n", node_slurm_features(a, doc, &drivers)));
+}
+
+static int print_slurm_extra(struct export *e, const json_t *doc)
+{
+    const char *line = node_slurm_extra(&e->arena, doc);
+    return write_text(e, line ? arena_printf(&e->arena, "%s\n", line) : NULL);
+}
+
 static const struct form forms[] = {
-    {"prometheus", print_prometheus}, {"nfd", print_nfd},       {"npd", print_npd},
-    {"slurm", print_slurm},           {"ndjson", print_ndjson},
+    {"prometheus", print_prometheus},
+    {"nfd", print_nfd},
+    {"npd", print_npd},
+    {"slurm", print_slurm},
+    {"slurm-features", print_slurm_features},
+    {"slurm-extra", print_slurm_extra},
+    {"ndjson", print_ndjson},
 };
+
+#define FORM_NAMES "prometheus, nfd, npd, slurm, slurm-features, slurm-extra or ndjson"
 
 static const struct form *form_of(const char *name)
 {
@@ -340,11 +366,7 @@ static int take_word(struct export *e, const char *value)
         return cli_fail(CLI_USAGE, "export: one format at a time (%s, %s)", e->form->name, value);
     }
     e->form = form_of(value);
-    return e->form ? CLI_OK
-                   : cli_fail(CLI_USAGE,
-                              "export: unknown format %s: prometheus, nfd, npd, slurm "
-                              "or ndjson",
-                              value);
+    return e->form ? CLI_OK : cli_fail(CLI_USAGE, "export: unknown format %s: " FORM_NAMES, value);
 }
 
 static int take_option(struct export *e, int id, const char *value)
@@ -376,7 +398,7 @@ static int check_words(const struct export *e)
 {
     const char *form = e->form ? e->form->name : "";
     if (!e->form) {
-        return cli_fail(CLI_USAGE, "export: which format? prometheus, nfd, npd, slurm or ndjson");
+        return cli_fail(CLI_USAGE, "export: which format? " FORM_NAMES);
     }
     if ((e->drain || e->drain_count) && strcmp(form, "slurm") != 0) {
         return cli_fail(CLI_USAGE, "export: --drain is for the format slurm");
@@ -459,6 +481,8 @@ const struct cli_command cli_export = {
         "  nfd         a feature file for node-feature-discovery: labels\n"
         "  npd         one line and a status for node-problem-detector\n"
         "  slurm       one line and a status for a prolog or HealthCheckProgram\n"
+        "  slurm-features, slurm-extra\n"
+        "              a node's Features and its Extra, which gpumend needs compares\n"
         "  ndjson      one line of JSON (docs/json.md)\n"
         "\n"
         "export looks at the GPUs and drivers as devices does, and with --check at "

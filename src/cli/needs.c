@@ -16,13 +16,16 @@
 #include "needs/needs.h"
 #include "snapshot/snapshot.h"
 
-enum { O_ON = 1, O_AS, O_PLATFORM, O_NO_VERIFY };
+enum { O_ON = 1, O_AS, O_FEATURES, O_PLATFORM, O_NO_VERIFY };
 enum { SNAPSHOT_BYTES_MAX = 256 << 20 };
 
 static const struct cli_option options[] = {
     {"on", "NODE", "whether it runs there: a node's file system, or its snapshot; again for more",
      O_ON},
-    {"as", "FORM", "print an expression: nfd, cel or require-cuda", O_AS},
+    {"as", "FORM", "print an expression: nfd, cel, require-cuda, slurm or slurm-extra", O_AS},
+    {"features", "LIST",
+     "slurm: leave out alternatives that no node has; LIST is what sinfo prints for %f",
+     O_FEATURES},
     CLI_OPTION_IMPORT,
     CLI_OPTION_ROOT,
     CLI_OPTION_ENV,
@@ -50,6 +53,7 @@ struct needs_command {
     size_t n_words;
     struct cli_container_image image;
     enum needs_form form; // NEEDS_FORMS: none
+    const char *features; // of the cluster's nodes, or NULL
     VEC(const char *) nodes;
     /* What is found out. */
     struct needs needs;
@@ -278,6 +282,9 @@ static int print_json(struct needs_command *c)
 static int print_form(struct needs_command *c)
 {
     const char *why = NULL, *text = needs_expression(&c->t.arena, &c->needs, c->form, &why);
+    if (text && c->features) {
+        text = needs_slurm_within(&c->t.arena, text, c->features, &why);
+    }
     if (!text) {
         return cli_fail(CLI_CANNOT, "needs: no expression: %s", why);
     }
@@ -334,9 +341,10 @@ static int take_option(void *command, int id, const char *value)
         c->form = needs_form_of(value);
         return c->form != NEEDS_FORMS ? CLI_OK
                                       : cli_fail(CLI_USAGE,
-                                                 "needs: --as expects nfd, cel or "
-                                                 "require-cuda, not %s",
+                                                 "needs: --as expects nfd, cel, "
+                                                 "require-cuda, slurm or slurm-extra, not %s",
                                                  value);
+    case O_FEATURES: c->features = value; return CLI_OK;
     case O_PLATFORM: c->image.platform = value; return CLI_OK;
     case O_NO_VERIFY: c->image.no_verify = true; return CLI_OK;
     case CLI_ARGUMENT:
@@ -360,6 +368,9 @@ static int run_with(void *command)
     if (c->form != NEEDS_FORMS && (c->t.json || c->nodes.n)) {
         return cli_fail(CLI_USAGE, "needs: --as prints an expression alone, without --json and "
                                    "--on");
+    }
+    if (c->features && c->form != NEEDS_SLURM) {
+        return cli_fail(CLI_USAGE, "needs: --features is for --as slurm");
     }
     c->image.given = image ? c->words[0] : NULL;
     c->t.asked.target = image ? c->words[1] : c->words[0];
@@ -404,6 +415,8 @@ const struct cli_command cli_needs = {
         "  nfd           nodeSelectorTerms over the labels of gpumend export nfd\n"
         "  cel           a selector over the attributes of NVIDIA's driver (DRA)\n"
         "  require-cuda  NVIDIA_REQUIRE_CUDA\n"
+        "  slurm         a constraint of Slurm over the features of gpumend export slurm-features\n"
+        "  slurm-extra   an extra constraint of Slurm over gpumend export slurm-extra\n"
         "An expression is necessary, not sufficient: a node that it excludes does not run the\n"
         "target. With --on, each node is judged by a whole check with its facts.\n"
         "\n"

@@ -4,30 +4,9 @@
 #include "base/json.h"
 #include "base/out.h"
 #include "base/str.h"
-#include "needs/needs.h"
-
-typedef VEC(struct needs_range) needs_ranges;
+#include "needs/internal.h"
 
 #define LABEL "feature.node.kubernetes.io/gpumend-"
-
-const char *needs_capability(struct arena *a, unsigned number)
-{
-    return arena_printf(a, "%u.%u", number / 10, number % 10);
-}
-
-static bool is_open(const struct needs_range *r)
-{
-    return r->to == NEEDS_CAPABILITY_MAX;
-}
-
-/* The driver that a range needs: the runtime's, or that of its PTX, whichever is newer. NULL: none,
- * or the driver alone does not decide. */
-static const char *driver_for(const struct needs *n, const struct needs_range *r)
-{
-    const char *least = n->driver && !n->own_libcuda ? n->driver->linux_min : NULL;
-    const char *ptx = r && !n->own_libcuda ? r->driver_min : NULL;
-    return !ptx || (least && host_version_cmp(least, ptx) > 0) ? least : ptx;
-}
 
 /* ------------------------------------------------------------------ JSON */
 
@@ -52,7 +31,9 @@ static json_t *ranges_json(struct arena *a, const struct needs *n)
         const struct needs_range *r = &n->cuda.items[i];
         json_t *o = json_object();
         json_put(o, "from", out_json_text(a, needs_capability(a, r->from)));
-        json_put(o, "to", is_open(r) ? json_null() : out_json_text(a, needs_capability(a, r->to)));
+        json_put(o, "to",
+                 needs_range_is_open(r) ? json_null()
+                                        : out_json_text(a, needs_capability(a, r->to)));
         json_put(o, "by", json_string(by_names[r->by]));
         json_put(o, "driver_min", out_json_text(a, r->driver_min));
         json_add(list, o);
@@ -114,9 +95,9 @@ json_t *needs_json(struct arena *a, const struct needs *n)
 static const char *range_text(struct arena *a, const struct needs_range *r)
 {
     const char *from = needs_capability(a, r->from), *to = needs_capability(a, r->to);
-    const char *span = r->from == r->to ? from
-                       : is_open(r)     ? arena_printf(a, "%s and newer", from)
-                                        : arena_printf(a, "%s to %s", from, to);
+    const char *span = r->from == r->to         ? from
+                       : needs_range_is_open(r) ? arena_printf(a, "%s and newer", from)
+                                                : arena_printf(a, "%s to %s", from, to);
     return r->by == GPU_SERVES_NATIVE    ? span
            : r->by == GPU_SERVES_UNKNOWN ? arena_printf(a, "%s (not promised)", span)
            : r->driver_min ? arena_printf(a, "%s (PTX, driver %s)", span, r->driver_min)
@@ -169,8 +150,11 @@ void needs_sentences(struct arena *a, const struct needs *n, diag_texts *ret)
 
 /* ------------------------------------------------------------------ forms */
 
-static const char *const form_names[] = {
-    [NEEDS_NFD] = "nfd", [NEEDS_CEL] = "cel", [NEEDS_REQUIRE_CUDA] = "require-cuda"};
+static const char *const form_names[] = {[NEEDS_NFD] = "nfd",
+                                         [NEEDS_CEL] = "cel",
+                                         [NEEDS_REQUIRE_CUDA] = "require-cuda",
+                                         [NEEDS_SLURM] = "slurm",
+                                         [NEEDS_SLURM_EXTRA] = "slurm-extra"};
 
 enum needs_form needs_form_of(const char *name)
 {
@@ -187,17 +171,6 @@ const char *needs_form_name(enum needs_form form)
     return form_names[form];
 }
 
-/* 550.54.14 as 550054014: see node/formats.c. */
-static unsigned long long driver_number(const char *version)
-{
-    uint64_t part[3] = {0};
-    size_t n = 0;
-    for (struct str rest = str_of(version); rest.s && n < 3; n++) {
-        (void)str_u64(str_cut(&rest, '.'), &part[n]); // rows of the knowledge base are numbers
-    }
-    return (unsigned long long)(part[0] * 1000000 + part[1] * 1000 + part[2]);
-}
-
 static const char *expression(struct arena *a, const char *key, const char *op, const char *values)
 {
     return arena_printf(a, "  - {key: " LABEL "%s, operator: %s%s}\n", key, op,
@@ -207,31 +180,6 @@ static const char *expression(struct arena *a, const char *key, const char *op, 
 static const char *above(struct arena *a, const char *key, unsigned long long least)
 {
     return expression(a, key, "Gt", arena_printf(a, "\"%llu\"", least - 1));
-}
-
-static bool same_text(const char *x, const char *y)
-{
-    return x == y || (x && y && strcmp(x, y) == 0);
-}
-
-/* The ranges as an expression has them, which only asks whether a GPU may be served: those that
- * follow one another and need the same driver are one. Without known code one without bounds. */
-static needs_ranges ranges_for(struct arena *a, const struct needs *n)
-{
-    needs_ranges list = {0};
-    for (size_t i = 0; n->cuda_known && i < n->cuda.n; i++) {
-        const struct needs_range *r = &n->cuda.items[i];
-        struct needs_range *last = list.n ? &list.items[list.n - 1] : NULL;
-        if (last && last->to + 1 == r->from && same_text(driver_for(n, last), driver_for(n, r))) {
-            last->to = r->to;
-        } else {
-            VEC_PUSH(a, &list, *r);
-        }
-    }
-    if (!n->cuda_known) {
-        VEC_PUSH(a, &list, (struct needs_range){.from = 0, .to = NEEDS_CAPABILITY_MAX});
-    }
-    return list;
 }
 
 /* What every term has: of the processor and the C library. */
@@ -259,17 +207,17 @@ static const char *open_term(struct arena *a, const char *key, const char *commo
 static const char *nvidia_nfd(struct arena *a, const struct needs *n, const char *common)
 {
     const char *text = "";
-    needs_ranges ranges = ranges_for(a, n);
+    needs_ranges ranges = needs_ranges_for(a, n);
     for (size_t i = 0; i < ranges.n; i++) {
         const struct needs_range *r = &ranges.items[i];
-        const char *driver = driver_for(n, r), *one = common;
+        const char *driver = needs_driver_for(n, r), *one = common;
         one = arena_printf(a, "%s%s", one,
-                           driver ? above(a, "driver-number", driver_number(driver))
+                           driver ? above(a, "driver-number", needs_driver_number(driver))
                                   : expression(a, "driver", "Exists", ""));
         if (r->from) {
             one = arena_printf(a, "%s%s", one, above(a, "compute", r->from));
         }
-        if (!is_open(r)) {
+        if (!needs_range_is_open(r)) {
             one =
                 arena_printf(a, "%s%s", one,
                              expression(a, "compute", "Lt", arena_printf(a, "\"%u\"", r->to + 1)));
@@ -295,12 +243,7 @@ static const char *amd_nfd(struct arena *a, const struct needs *n, const char *c
 static const char *nfd_form(struct arena *a, const struct needs *n, const char **ret_why)
 {
     const char *common = common_nfd(a, n);
-    if ((n->nvidia && n->cuda_known && !n->cuda.n) || (n->amd && n->gfx_known && !n->gfx.n)) {
-        *ret_why = "the target has code for no GPU";
-        return NULL;
-    }
-    if (n->amd && !n->gfx_known) {
-        *ret_why = "which of AMD's GPUs the target has code for is unknown";
+    if ((*ret_why = needs_no_expression(n))) {
         return NULL;
     }
     const char *text = arena_printf(a, "%s%s", n->nvidia ? nvidia_nfd(a, n, common) : "",
@@ -330,7 +273,7 @@ static const char *semver(struct arena *a, const char *version)
 
 static const char *cel_range(struct arena *a, const struct needs *n, const struct needs_range *r)
 {
-    const char *text = "", *driver = driver_for(n, r);
+    const char *text = "", *driver = needs_driver_for(n, r);
     if (driver) {
         text = arena_printf(a, ATTRIBUTE "driverVersion.compareTo(%s) >= 0", semver(a, driver));
     }
@@ -340,7 +283,7 @@ static const char *cel_range(struct arena *a, const struct needs *n, const struc
                             ">= 0",
                             text, *text ? " && " : "", needs_capability(a, r->from));
     }
-    if (r && !is_open(r)) {
+    if (r && !needs_range_is_open(r)) {
         text = arena_printf(a,
                             "%s && " ATTRIBUTE "cudaComputeCapability.compareTo(semver(\"%s.0\"))"
                             " <= 0",
@@ -359,7 +302,7 @@ static const char *only_nvidia(const struct needs *n)
 static const char *cel_form(struct arena *a, const struct needs *n, const char **ret_why)
 {
     const char *text = "";
-    needs_ranges ranges = ranges_for(a, n);
+    needs_ranges ranges = needs_ranges_for(a, n);
     *ret_why = only_nvidia(n);
     for (size_t i = 0; i < ranges.n && !*ret_why; i++) {
         const char *one = cel_range(a, n, &ranges.items[i]);
@@ -376,16 +319,18 @@ static const char *cel_form(struct arena *a, const struct needs *n, const char *
 static const char *require_form(struct arena *a, const struct needs *n, const char **ret_why)
 {
     const char *text = "";
-    needs_ranges ranges = ranges_for(a, n);
+    needs_ranges ranges = needs_ranges_for(a, n);
     *ret_why = only_nvidia(n);
     for (size_t i = 0; i < ranges.n && !*ret_why; i++) {
         const struct needs_range *r = &ranges.items[i];
-        const char *driver = driver_for(n, r), *one = "";
+        const char *driver = needs_driver_for(n, r), *one = "";
         one = driver ? arena_printf(a, "driver>=%s", driver) : one;
         one =
             r ? arena_printf(a, "%s%sarch>=%s", one, *one ? "," : "", needs_capability(a, r->from))
               : one;
-        one = !is_open(r) ? arena_printf(a, "%s,arch<=%s", one, needs_capability(a, r->to)) : one;
+        one = !needs_range_is_open(r)
+                  ? arena_printf(a, "%s,arch<=%s", one, needs_capability(a, r->to))
+                  : one;
         text = arena_printf(a, "%s%s%s", text, *text ? " " : "", one);
     }
     if (!*ret_why && !*text) {
@@ -401,6 +346,8 @@ const char *needs_expression(struct arena *a, const struct needs *n, enum needs_
     case NEEDS_NFD: return nfd_form(a, n, ret_why);
     case NEEDS_CEL: return cel_form(a, n, ret_why);
     case NEEDS_REQUIRE_CUDA: return require_form(a, n, ret_why);
+    case NEEDS_SLURM: return needs_slurm_constraint(a, n, ret_why);
+    case NEEDS_SLURM_EXTRA: return needs_slurm_extra(a, n, ret_why);
     case NEEDS_FORMS: break;
     }
     *ret_why = "there is no such form";

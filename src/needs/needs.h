@@ -61,21 +61,40 @@ bool needs_gpu_serves(const struct needs *n, const struct host_gpu *g);
 /* A new reference. */
 json_t *needs_json(struct arena *a, const struct needs *n);
 
-enum needs_form { NEEDS_NFD, NEEDS_CEL, NEEDS_REQUIRE_CUDA, NEEDS_FORMS };
+enum needs_form {
+    NEEDS_NFD,
+    NEEDS_CEL,
+    NEEDS_REQUIRE_CUDA,
+    NEEDS_SLURM,
+    NEEDS_SLURM_EXTRA,
+    NEEDS_FORMS
+};
 
-/* "nfd", "cel", "require-cuda"; NEEDS_FORMS: it is none. */
+/* "nfd", "cel", ...; NEEDS_FORMS: it is none. */
 enum needs_form needs_form_of(const char *name);
 const char *needs_form_name(enum needs_form form);
 
 /*
  * The needs as one expression; NULL: this form has no word for them, and *ret_why says why.
  *
- *   NEEDS_NFD           nodeSelectorTerms of Kubernetes over the labels that `gpumend export nfd`
- * writes NEEDS_CEL           over the attributes of NVIDIA's driver for dynamic resource allocation
+ *   NEEDS_NFD           nodeSelectorTerms of Kubernetes over the labels of `gpumend export nfd`
+ *
+ *   NEEDS_CEL           over the attributes of NVIDIA's driver for dynamic resource allocation
+ *
  *   NEEDS_REQUIRE_CUDA  NVIDIA_REQUIRE_CUDA of NVIDIA's container tools
+ *
+ *   NEEDS_SLURM         Slurm's --constraint over `gpumend export slurm-features`
+ *
+ *   NEEDS_SLURM_EXTRA   Slurm's --extra over `gpumend export slurm-extra`
  */
 const char *needs_expression(struct arena *a, const struct needs *n, enum needs_form form,
                              const char **ret_why);
+
+/* What is left of NEEDS_SLURM in a cluster whose nodes have these features (as sinfo prints them):
+ * Slurm refuses a constraint with a feature that no node has, also in an alternative. NULL:
+ * nothing, and *ret_why. */
+const char *needs_slurm_within(struct arena *a, const char *constraint, const char *features,
+                               const char **ret_why);
 
 /* "CUDA: compute capability 8.0 to 8.6 (machine code), ..." one line for each need. */
 void needs_sentences(struct arena *a, const struct needs *n, diag_texts *ret);

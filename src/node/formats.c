@@ -14,6 +14,7 @@
 #include "base/out.h"
 #include "base/str.h"
 #include "host/host.h"
+#include "node/internal.h"
 #include "node/node.h"
 #include "version.h"
 
@@ -226,7 +227,7 @@ const char *node_prometheus(struct arena *a, const json_t *doc, int64_t now)
 #define NFD_PREFIX "feature.node.kubernetes.io/gpumend-"
 
 /* A text as the value of a label: what it may not hold becomes "_", its ends are alphanumeric. */
-static const char *label_value(struct arena *a, const char *text)
+const char *node_label_value(struct arena *a, const char *text)
 {
     char *out = arena_strdup(a, text);
     size_t n = strlen(out) > 63 ? 63 : strlen(out), from = 0;
@@ -246,12 +247,12 @@ static const char *label_value(struct arena *a, const char *text)
 
 static const char *nfd_text(struct arena *a, const char *name, const char *value)
 {
-    return value ? arena_printf(a, NFD_PREFIX "%s=%s\n", name, label_value(a, value)) : "";
+    return value ? arena_printf(a, NFD_PREFIX "%s=%s\n", name, node_label_value(a, value)) : "";
 }
 
 /* 550.90.07 as 550090007, so that nodeAffinity's Gt and Lt, which compare whole numbers, order
  * drivers exactly. 0: it is no version of at most three parts below 1,000. */
-static long long driver_number(const char *version)
+long long node_driver_number(const char *version)
 {
     uint64_t parts[3] = {0};
     size_t n = 0;
@@ -264,7 +265,7 @@ static long long driver_number(const char *version)
 }
 
 /* "8.9" as 89; 0: it is none. */
-static long long capability_number(const char *text)
+long long node_capability_number(const char *text)
 {
     uint64_t major = 0, minor = 0;
     struct str rest = str_of(text), head = str_cut(&rest, '.');
@@ -286,9 +287,10 @@ static const char *nfd_list(struct arena *a, const json_t *doc, const char *key,
     const char *text = "";
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *one = json_string_value(json_array_get(list, i));
-        long long number = numbers ? capability_number(one) : 0;
+        long long number = numbers ? node_capability_number(one) : 0;
         if (!numbers || number) {
-            const char *value = numbers ? arena_printf(a, "%lld", number) : label_value(a, one);
+            const char *value =
+                numbers ? arena_printf(a, "%lld", number) : node_label_value(a, one);
             text = arena_printf(a, "%s" NFD_PREFIX "%s.%s=true\n", text, name, value);
         }
     }
@@ -296,42 +298,47 @@ static const char *nfd_list(struct arena *a, const json_t *doc, const char *key,
                ? arena_printf(
                      a, "%s%s", text,
                      nfd_number(a, name,
-                                capability_number(json_string_value(json_array_get(list, 0)))))
+                                node_capability_number(json_string_value(json_array_get(list, 0)))))
                : text;
+}
+
+long long node_glibc_minor(const json_t *doc)
+{
+    const char *glibc = json_string_value(fact_of(doc, "glibc"));
+    uint64_t minor = 0;
+    return glibc && starts_with(glibc, "2.") && str_u64(str_of(glibc + 2), &minor)
+               ? (long long)minor
+               : 0;
 }
 
 /* Expressions over the labels cannot decide about these nodes (src/needs): with NVIDIA GPUs of
  * several kinds, or whose driver or kind is unknown, or where it is unknown whether it has any. */
-static bool is_open(const json_t *doc, const char *driver)
+bool node_nvidia_is_open(const json_t *doc)
 {
     const json_t *list = fact_of(doc, "compute_capabilities");
+    const char *driver = json_string_value(fact_of(doc, "driver"));
     bool has_nvidia = !json_is_false(fact_of(doc, "nvidia")), mixed = json_array_size(list) != 1;
-    return has_nvidia && (mixed || !driver || !driver_number(driver) ||
-                          !capability_number(json_string_value(json_array_get(list, 0))));
+    return has_nvidia && (mixed || !driver || !node_driver_number(driver) ||
+                          !node_capability_number(json_string_value(json_array_get(list, 0))));
 }
 
 const char *node_nfd(struct arena *a, const json_t *doc, const char *expires)
 {
     const json_t *usable = fact_of(doc, "gpus_usable");
     const char *driver = json_string_value(fact_of(doc, "driver"));
-    const char *glibc = json_string_value(fact_of(doc, "glibc"));
     const char *level = json_string_value(fact_of(doc, "cpu_level"));
-    uint64_t glibc_minor = 0;
-    if (glibc && (!starts_with(glibc, "2.") || !str_u64(str_of(glibc + 2), &glibc_minor))) {
-        glibc_minor = 0;
-    }
     const char *text = arena_printf(
         a, "# +expiry-time=%s\n%s%s%s", expires, nfd_text(a, "verdict", node_verdict(doc)),
         nfd_text(a, "cause", node_reason(doc)),
         nfd_text(a, "cohort", text_of(json_object_get(doc, "cohort"), "host")));
     text = arena_printf(a, "%s%s%s%s", text, nfd_text(a, "driver", driver),
-                        is_open(doc, driver) ? NFD_PREFIX "nvidia-open=true\n" : "",
-                        nfd_number(a, "driver-number", driver ? driver_number(driver) : 0));
+                        node_nvidia_is_open(doc) ? NFD_PREFIX "nvidia-open=true\n" : "",
+                        nfd_number(a, "driver-number", driver ? node_driver_number(driver) : 0));
     text =
         arena_printf(a, "%s%s%s%s", text, nfd_list(a, doc, "compute_capabilities", "compute", true),
                      nfd_list(a, doc, "gfx", "gfx", false),
                      json_is_array(fact_of(doc, "gfx")) ? "" : NFD_PREFIX "amd-open=true\n");
-    text = arena_printf(a, "%s%s%s", text, nfd_number(a, "glibc-minor", (long long)glibc_minor),
+    text = arena_printf(a, "%s%s%s", text, nfd_number(a, "glibc-minor", node_glibc_minor(doc)),
                         nfd_text(a, "cpu-level", level));
     return json_is_integer(usable) ? arena_printf(a, "%s" NFD_PREFIX "gpus-usable=%lld\n", text,
                                                   (long long)json_integer_value(usable))

@@ -74,6 +74,11 @@ const char *node_prometheus(struct arena *a, const json_t *doc, int64_t now);
 const char *node_nfd(struct arena *a, const json_t *doc, const char *expires);
 const char *node_line(struct arena *a, const json_t *doc);
 
+struct kb_drivers;
+/* One line each, without its end: what a node's Features and its Extra are in Slurm. */
+const char *node_slurm_features(struct arena *a, const json_t *doc, const struct kb_drivers *d);
+const char *node_slurm_extra(struct arena *a, const json_t *doc);
+
 /* What does not change from one look to the next while the node is the same. */
 const char *node_identity(struct arena *a, const json_t *doc);
 

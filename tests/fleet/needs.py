@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""What a target needs of a node, and whether `check` says the same: tests/fleet/needs.py GPUMEND [--few] [--print] [--evaluate PROGRAM]
+"""What a target needs of a node, and whether `check` says the same: tests/fleet/needs.py GPUMEND [--few] [--print] [--evaluate PROGRAM] [--slurm]
 
 A matrix: environments (builds of torch for CUDA and ROCm with different code, C library, processor, pages) x the
 machines of tests/trees. For each pair `needs --on NODE` answers what `check --root ENVIRONMENT --host NODE` finds,
 and the expression that `needs --as nfd` prints, over the labels that `export nfd` writes for the node, excludes no
 node on which the environment runs, and admits none on which the driver or the GPU code is what is missing. With --evaluate that expression and the one for CEL are evaluated by Kubernetes' own code
-(evaluate/, built as PROGRAM), and a snapshot of the node answers as its files do. --few: a part of the matrix.
+(evaluate/, built as PROGRAM), and a snapshot of the node answers as its files do. With --slurm those for Slurm's --constraint
+and, from Slurm 23.11 on, --extra are evaluated by a real slurmctld. --few: a part of the matrix.
 """
 import json
 import re
@@ -18,7 +19,8 @@ import yaml
 
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "trees"), str(HERE.parent / "causes")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "trees"), str(HERE.parent / "causes")]
+import slurm_match  # noqa: E402
 from build import write  # noqa: E402
 from gpucode import CU121, CU130, cuda_library, hip_library  # noqa: E402
 from machines import MACHINES  # noqa: E402
@@ -144,6 +146,36 @@ def evaluate(counts, program, exe, asked, nodes):
     counts.judge("CEL was asked", selected > 100, selected)
 
 
+def slurm(counts, exe, asked, nodes, folder):
+    """Each pair by Slurm: it admits what Kubernetes' labels admit. One slurmctld has all nodes."""
+    if missing := slurm_match.missing():
+        print(f"SKIP slurm: {missing}")
+        return
+    folder.mkdir()
+    lines = {n: [run(exe, "export", f, "--root", p)[1].strip() for f in ("slurm-features", "slurm-extra")]
+             for n, p in nodes.items()}
+    matcher = slurm_match.Matcher(folder, lines)
+    features = "\n".join(x[0] for x in lines.values())
+    has_extra = slurm_match.version() >= (23, 11)
+    n_constraint = n_extra = 0
+    try:
+        for name, (env, terms, extra) in asked.items():
+            status, text, err = run(exe, "needs", "/opt/venv", "--root", env, "--as", "slurm", "--features", features)
+            wanted = {n: admits(terms[n][0], terms[n][1]) for n in nodes}
+            counts.judge(f"{name}: a constraint", (status == 0) == any(wanted.values()), f"{status} {err} {wanted}")
+            for node in nodes:
+                got = matcher.fits(node, "--constraint=" + text.strip()) if text else False
+                counts.judge(f"{name} on {node}: --constraint", got == wanted[node], f"{got}, not {wanted[node]}: {text}")
+                n_constraint += 1
+            if has_extra:
+                placed = matcher.placed("--extra=" + extra.strip())
+                counts.judge(f"{name}: --extra", placed == {n for n in nodes if wanted[n]}, f"{sorted(placed)}: {extra}")
+                n_extra += len(nodes)
+    finally:
+        matcher.end()
+    print(f"Slurm {slurm_match.version()}: {n_constraint} pairs for --constraint, {n_extra} for --extra")
+
+
 def snapshots(counts, exe, folder, env, nodes, answers):
     """A node's snapshot answers as its files do."""
     for answer, (node, path) in zip(answers, nodes.items()):
@@ -176,7 +208,7 @@ def unknowns(counts, exe, folder):
 
 
 def main():
-    exe, counts, asked, answers = Path(sys.argv[1]).resolve(), Counts(), [], {}
+    exe, counts, asked, answers, for_slurm = Path(sys.argv[1]).resolve(), Counts(), [], {}, {}
     few = "--few" in sys.argv
     program = option("--evaluate") and Path(option("--evaluate")).resolve()
     with tempfile.TemporaryDirectory(prefix="gpumend-needs.") as folder:
@@ -209,7 +241,10 @@ def main():
                      {PREFIX + "nvidia-open", PREFIX + "amd-open"} & set(labels[node]))
                 asked.append((name, node, terms, labels[node], doc["expressions"]["cel"]))
             answers[env] = doc["nodes"]
+            for_slurm[name] = env, {n: (terms, labels[n]) for n in nodes}, doc["expressions"]["slurm-extra"]
         unknowns(counts, exe, Path(folder))
+        if "--slurm" in sys.argv:
+            slurm(counts, exe, for_slurm, nodes, Path(folder) / "slurm")
         if program:
             evaluate(counts, program, exe, asked, nodes)
             env = Path(folder) / "envs/cu124"

@@ -172,6 +172,30 @@ def nobody_is_drained(c, counts):
                  [c.state(n) for n in NODES])
 
 
+def features(c, counts):
+    """deploy/slurm/features.sh, and a job that asks for what it wrote."""
+    def written(gpumend):
+        env = {**c.env, "SLURMD_NODENAME": "n1", "GPUMEND": str(gpumend)}
+        done = subprocess.run([TOP / "deploy/slurm/features.sh"], env=env, capture_output=True, text=True, timeout=90, check=False)
+        text = c.scontrol("--oneliner", "show", "node", "n1")
+        return done.returncode, text.partition(" ActiveFeatures=")[2].split()[0].split(","), text
+    c.scontrol("update", "NodeName=n1", "AvailableFeatures=gpumend-old,rack7", "ActiveFeatures=gpumend-old,rack7")
+    printed = subprocess.run([c.exe, "export", "slurm-features"], capture_output=True, text=True, check=True).stdout.strip()
+    status, names, text = written(c.folder / "none")
+    counts.judge("features without gpumend", status != 0 and names == ["gpumend-old", "rack7"], f"{status} {names}")
+    status, names, text = written(c.exe)
+    counts.judge("features", status == 0 and names == ["rack7", *printed.split(",")], f"{status} {names}")
+    counts.judge("extra", ' Extra={"gpumend_' in text, text)
+    status, again, text = written(c.exe)
+    counts.judge("features, twice", status == 0 and again == names and text.count("gpumend_verdict") == 1, text)
+    for option in ("rack7&gpumend-glibc-2.2", "(gpumend-x86-64-v1&rack7)"):
+        done = subprocess.run(["srun", "--constraint", option, "--mem=1", "sh", "-c", "echo $SLURMD_NODENAME"], env=c.env,
+                              capture_output=True, text=True, timeout=60, check=False, cwd=c.folder)
+        counts.judge(f"a job for {option}", done.stdout == "n1\n", f"{done.stdout} {done.stderr}")
+    c.scontrol("update", "NodeName=n1", "Extra=serial 7")
+    counts.judge("an Extra of others stays", " Extra=serial 7" in written(c.exe)[2], text)
+
+
 def prologs(c, counts):
     """Slurm itself runs the prolog of a job."""
     def job(node):
@@ -209,6 +233,7 @@ def main():
                 return 0
             drains(cluster, counts)
             nobody_is_drained(cluster, counts)
+            features(cluster, counts)
             prologs(cluster, counts)
         finally:
             cluster.end()
