@@ -4,7 +4,7 @@
 
 #include "log/grams.h"
 
-enum { GRAM = 4, AT_ONCE = 4, WORDS_LOG2 = 14 };
+enum { GRAM = 4, ROW = GRAM + 1, AT_ONCE = 4, WORDS_LOG2 = 14 };
 
 /* How a literal is found: by four bytes of it, and by four others, which are compared next. */
 struct piece {
@@ -75,10 +75,21 @@ static uint32_t row_key(const char *row)
     return key;
 }
 
+static double row_frequency(const char *row)
+{
+    return (double)(1u << (row[GRAM] - 'A'));
+}
+
+void filter_known_grams(void (*take)(void *arg, const char *gram, double frequency), void *arg)
+{
+    for (const char *row = grams; row < grams + sizeof grams - 1; row += ROW) {
+        take(arg, row, row_frequency(row));
+    }
+}
+
 /* How often four bytes may be expected in a MiB of ordinary text. */
 static double gram_frequency(const char *gram)
 {
-    enum { ROW = GRAM + 1 };
     const double unseen = 32; // fewer than any row has
     const char form[GRAM] = {(char)common_form(gram[0]), (char)common_form(gram[1]),
                              (char)common_form(gram[2]), (char)common_form(gram[3])};
@@ -90,9 +101,8 @@ static double gram_frequency(const char *gram)
         low = below ? low : middle;
         high = below ? middle : high;
     }
-    double frequency = row_key(grams + low * ROW) == key
-                           ? (double)(1u << (grams[low * ROW + GRAM] - 'A'))
-                           : unseen;
+    const char *row = grams + low * ROW;
+    double frequency = row_key(row) == key ? row_frequency(row) : unseen;
     return digits_share(gram, GRAM) * frequency;
 }
 

@@ -53,13 +53,28 @@ static size_t escape_length(const char *in, size_t n)
     return between(in[1], '@', '_') ? 2 : 1;
 }
 
+static bool bytes_are_clean(const char *in, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if ((unsigned char)in[i] < ' ' && in[i] != '\t') {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool line_is_clean(const char *in, size_t n)
 {
-    bool control = false; // no early end: bytes are looked at sixteen at a time
-    for (size_t i = 0; i < n; i++) {
-        control |= (unsigned char)in[i] < ' ' && in[i] != '\t';
+    const uint64_t ones = 0x0101010101010101;
+    for (; n >= sizeof ones; in += sizeof ones, n -= sizeof ones) {
+        uint64_t eight;
+        memcpy(&eight, in, sizeof eight);
+        // The first byte below ' ' has its high bit in this; behind it others may.
+        if ((eight - ones * ' ') & ~eight & ones * 0x80 && !bytes_are_clean(in, sizeof ones)) {
+            return false;
+        }
     }
-    return !control;
+    return bytes_are_clean(in, n);
 }
 
 size_t line_clean(const char *in, size_t n, char *out)

@@ -36,6 +36,8 @@ struct log {
     const struct sieve *sieve; // NULL: until enough lines were kept, each literal counts
     struct sieve_line sifted;
     struct spent spent; // once there is a sieve
+    uint64_t n_known;   // lines that know_line() read
+    uint64_t *passed;   // of each owner: the last of them that is not worth a look for it
     bool sifting;       // the line is, of which `sifted` tells
     bool named;         // a watched literal of the sieve began a word, or one of `literals` did
     enum encoding encoding;
@@ -491,7 +493,7 @@ static bool is_line_end(char c)
 /* Where something is to be looked at: a literal, an escape, a backslash of a JSON line. Each is
  * searched for again only when the place it was found at is behind. */
 struct places {
-    const struct log *log;
+    struct log *log;
     const char *text;
     size_t end;
     size_t literal, escape, backslash;
@@ -518,13 +520,14 @@ static const struct filter *lines_filter(const struct log *l)
 static void know_line(struct places *p, size_t at)
 {
     size_t before = at < LOG_LINE_MAX ? at : LOG_LINE_MAX;
+    p->log->n_known++;
     const char *newline = memrchr(p->text + at - before, '\n', before);
     p->start = newline ? (size_t)(newline - p->text) + 1 : at - before;
     p->stop = next_byte(p, at, '\n');
     size_t n = p->stop - p->start;
     struct str s = str_trim((struct str){p->text + p->start, n});
     p->line = (struct log_line){.text = s.s, .n = s.n};
-    sieve_pairs_init(&p->pairs, s.s, s.n);
+    sieve_pairs_begin(&p->pairs, s.s, s.n);
     p->is_known = n < LOG_LINE_MAX && !str_starts(s, "note:") && line_is_clean(s.s, s.n) &&
                   str_is_utf8(s.s, s.n);
     if (p->is_known) {
@@ -553,19 +556,40 @@ static bool finds_nothing(struct places *p, size_t owner)
     return x->text && (!sieve_may_fit(l->sieve, &p->pairs, owner) || !regex_may_match(r, x, line));
 }
 
+/* Whether the line of a literal is not worth a look for one of its owners. Most lines that have one
+ * literal have several, so that the answers are kept. */
+static bool owner_passes(struct places *p, const struct sieve_owner *asks)
+{
+    struct log *l = p->log;
+    uint32_t owner = asks->owner;
+    if (owner == SIEVE_WATCHED) {
+        return l->named; // watched until a line has one
+    }
+    if (store_is_full(&l->store) || l->passed[owner] == l->n_known) {
+        return true;
+    }
+    if (!p->is_known || (sieve_passes_gate(&p->pairs, asks) && !finds_nothing(p, owner))) {
+        return false;
+    }
+    l->passed[owner] = l->n_known;
+    return true;
+}
+
 /* Whether the line of a literal is not worth a look for it. */
 static bool passes(void *arg, size_t literal, size_t at)
 {
     struct places *p = arg;
-    const struct log *l = p->log;
-    uint32_t owner = sieve_line_owner(l->sieve, literal);
-    if (owner == SIEVE_WATCHED || store_is_full(&l->store)) {
-        return owner != SIEVE_WATCHED || l->named; // watched until a line has one
-    }
-    if (at < p->start || at >= p->stop) {
+    size_t n;
+    const struct sieve_owner *owners = sieve_line_owners(p->log->sieve, literal, &n);
+    if ((at < p->start || at >= p->stop) && !store_is_full(&p->log->store)) {
         know_line(p, at);
     }
-    return p->is_known && finds_nothing(p, owner);
+    for (size_t i = 0; i < n; i++) {
+        if (!owner_passes(p, &owners[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static size_t next_literal(struct places *p, size_t at)
@@ -604,13 +628,24 @@ static void segment_around(const struct places *p, size_t from, size_t at, size_
     *ret_stop = stop;
 }
 
+/* Whether a segment may be JSON behind what line_prefix() measures. */
+static bool may_be_json(const char *text, size_t n)
+{
+    enum { BRACE_WITHIN = 200 };
+    if (!memchr(text, '{', n < BRACE_WITHIN ? n : BRACE_WITHIN)) {
+        return false;
+    }
+    struct log_line line = {.text = text, .n = n};
+    line_prefix(&line);
+    struct str body = str_trim((struct str){text + line.body, n - line.body});
+    return !line_is_clean(text, n) || (body.n && body.s[0] == '{');
+}
+
 /* A backslash alone counts only in what may be JSON. */
 static bool worth_it(const struct places *p, size_t at, size_t start, size_t stop)
 {
-    enum { BRACE_WITHIN = 200 };
-    size_t reach = stop - start < BRACE_WITHIN ? stop - start : BRACE_WITHIN;
     return p->literal < stop || p->escape < stop || at != p->backslash ||
-           memchr(p->text + start, '{', reach);
+           may_be_json(p->text + start, stop - start);
 }
 
 /* Behind "\n", "\r" or "\r\n", if one of them stands there. */
@@ -656,6 +691,7 @@ static void begin_sieve(struct log *l)
     l->sieve = rules_sieve(l->rules, !l->named);
     sieve_line_init(&l->sifted, l->store.arena, owners_count(l->rules));
     spent_init(&l->spent, l->store.arena, owners_count(l->rules));
+    l->passed = arena_array(l->store.arena, owners_count(l->rules), sizeof *l->passed);
 }
 
 /* Looks at text[0, end), which ends with a line end unless it is the last or the line is too long.

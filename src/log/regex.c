@@ -111,6 +111,15 @@ bool regex_may_match(struct log_rules *r, struct log_regex *x, const struct log_
             may_match(r, x, line->text + line->body, line->n - line->body));
 }
 
+/* Where the character in front of a place begins, which is all that an automaton looks back at:
+ * what does not match from there on does not match from the place on. */
+static size_t before_start(const char *text, size_t from)
+{
+    while (from > 0 && ((unsigned char)text[--from] & 0xc0) == 0x80) {
+    }
+    return from;
+}
+
 int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
                  const size_t **ret_at)
 {
@@ -124,7 +133,8 @@ int regex_search(struct log_rules *r, struct log_regex *x, const char *text, siz
     if (!x->code || regex_given_up(x)) {
         return 0;
     }
-    if (from == 0 && !may_match(r, x, text, n)) {
+    size_t seen = before_start(text, from);
+    if (!may_match(r, x, text + seen, n - seen)) {
         return 0;
     }
     int rc = regex_run(r, x, text, n, from);

@@ -7,7 +7,25 @@
 
 /* A clause more than the first is searched for in every line where it is rare enough for that; the
  * others are looked for in lines that have all the rest. */
-enum { CLAUSES_MAX = 4, FREQUENT = 4000 };
+enum { CLAUSES_MAX = 4, FREQUENT = 4000, GATE_MAX = 32 };
+
+/* Pairs of bytes that a line must have, one after the other: a number of a pair, or EITHER plus a
+ * number of alternatives, each of which is a length and pairs again. */
+struct wanted {
+    const uint16_t *pairs;
+    size_t n;
+};
+
+enum { EITHER = 0x8000 };
+
+/* What is asked of a line for an owner. */
+struct owner_asks {
+    uint8_t full;                       // the bits of all its clauses
+    size_t length_max;                  // bytes of a line; SIZE_MAX: any
+    const struct required_clause *ends; // the line ends with one of these; NULL: with anything
+    struct wanted others; // all that its expression requires but what its lines are found by
+    struct wanted gate;   // pairs of it, one of which a line must have; none: it need not
+};
 
 /* That a literal is one of a clause of an owner. */
 struct need {
@@ -17,13 +35,23 @@ struct need {
 
 struct sieve {
     struct filter *lines, *all;
-    uint32_t *line_owners;  // of each literal in `lines`
-    uint32_t *first;        // of each atom: its needs, up to those of the next
-    struct need *needs;     // by atom
-    uint8_t *full;          // of each owner: the bits of all its clauses
-    struct required *rests; // of each owner: what is looked for last
-    struct required *whole; // of each owner: all that its expression requires
-    bool *watched;          // of each atom
+    uint32_t *first_owner; // of each literal in `lines`: its owners, up to those of the next
+    struct sieve_owner *line_owners;
+    uint32_t *first;    // of each atom: its needs, up to those of the next
+    struct need *needs; // by atom
+    struct owner_asks *owners;
+    bool *watched; // of each atom
+};
+
+/* Whose one of the literals is by which lines are found. */
+struct line_owner {
+    uint32_t line, owner;
+};
+
+/* What is wanted, while it is put together. */
+struct pairs {
+    struct arena *arena;
+    VEC(uint16_t) items;
 };
 
 /* Literals, each once, while the sieve is built. */
@@ -31,14 +59,16 @@ struct building {
     struct arena *arena;
     const struct sieve_source *source;
     VEC(const char *) atoms;
-    VEC(bool) watched; // of each atom
+    VEC(bool) watched;     // of each atom
+    VEC(uint32_t) line_of; // of each atom: its place in `lines` + 1, or 0
     VEC(const char *) lines;
-    VEC(uint32_t) line_owners;
+    VEC(struct line_owner) line_owners;
     VEC(struct need) needs;
     uint32_t *table; // open addressing: atom + 1
     size_t cap;
-    uint8_t *full;
-    struct required *rests, *whole;
+    struct owner_asks *owners;
+    struct pairs pairs;              // those of one owner
+    double frequencies[SIEVE_PAIRS]; // of two bytes in ordinary text
 };
 
 /* ------------------------------------------------------------------ atoms */
@@ -70,7 +100,19 @@ static uint32_t atom_of(struct building *b, const char *text)
     }
     VEC_PUSH(b->arena, &b->atoms, text);
     VEC_PUSH(b->arena, &b->watched, false);
+    VEC_PUSH(b->arena, &b->line_of, 0);
     return b->table[at] = (uint32_t)b->atoms.n, (uint32_t)b->atoms.n - 1;
+}
+
+/* A literal by which lines are found. */
+static void line_literal_add(struct building *b, const char *text, uint32_t owner)
+{
+    uint32_t *line = &b->line_of.items[atom_of(b, text)];
+    if (!*line) {
+        VEC_PUSH(b->arena, &b->lines, text);
+        *line = (uint32_t)b->lines.n;
+    }
+    VEC_PUSH(b->arena, &b->line_owners, (struct line_owner){*line - 1, owner});
 }
 
 static const char *small_letters(struct arena *a, const char *text)
@@ -80,6 +122,185 @@ static const char *small_letters(struct arena *a, const char *text)
         *c = (char)(*c >= 'A' && *c <= 'Z' ? *c | 0x20 : *c);
     }
     return copy;
+}
+
+/* ------------------------------------------------------------------ pairs */
+
+/* Letters are alike in either case; other bytes may be, too. */
+static inline size_t byte_half(char c)
+{
+    size_t byte = (unsigned char)c;
+    return (byte & 0x1f) | (byte & 0x40) >> 1;
+}
+
+static size_t byte_pair(const char *at)
+{
+    return byte_half(at[0]) << 6 | byte_half(at[1]);
+}
+
+static void pairs_of_literal(struct pairs *to, const char *literal)
+{
+    for (const char *at = literal; at[1]; at++) {
+        VEC_PUSH(to->arena, &to->items, (uint16_t)byte_pair(at));
+    }
+}
+
+/* Where the length of an alternative goes, until its pairs are known. */
+static size_t alternative_begin(struct pairs *to)
+{
+    VEC_PUSH(to->arena, &to->items, 0);
+    return to->items.n;
+}
+
+/* One that is too long for its number wants nothing. */
+static void alternative_end(struct pairs *to, size_t from)
+{
+    size_t length = to->items.n - from;
+    if (length > UINT16_MAX) {
+        to->items.n = from;
+        length = 0;
+    }
+    to->items.items[from - 1] = (uint16_t)length;
+}
+
+static void pairs_of_clause(struct pairs *to, const struct required_clause *c)
+{
+    VEC_PUSH(to->arena, &to->items, (uint16_t)(EITHER | c->n));
+    for (size_t i = 0; i < c->n; i++) {
+        size_t from = alternative_begin(to);
+        pairs_of_literal(to, c->literals[i]);
+        alternative_end(to, from);
+    }
+}
+
+/* What is told most quickly goes first. */
+static void pairs_of_required(struct pairs *to, const struct required *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->clauses[i]->n == 1) {
+            pairs_of_literal(to, r->clauses[i]->literals[0]);
+        }
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->clauses[i]->n > 1) {
+            pairs_of_clause(to, r->clauses[i]);
+        }
+    }
+    for (size_t i = 0; i < r->n_choices && r->choices[i]->n < EITHER; i++) {
+        const struct required_choice *choice = r->choices[i];
+        VEC_PUSH(to->arena, &to->items, (uint16_t)(EITHER | choice->n));
+        for (size_t k = 0; k < choice->n; k++) {
+            size_t from = alternative_begin(to);
+            pairs_of_required(to, &choice->items[k]);
+            alternative_end(to, from);
+        }
+    }
+}
+
+static struct wanted wanted_copy(struct arena *a, const uint16_t *pairs, size_t n)
+{
+    uint16_t *copy = arena_array(a, n + 1, sizeof *copy);
+    memcpy(copy, pairs, n * sizeof *copy);
+    return (struct wanted){copy, n};
+}
+
+static struct wanted pairs_of(struct building *b, const struct required *r)
+{
+    struct pairs *to = &b->pairs;
+    to->arena = b->arena;
+    to->items.n = 0;
+    pairs_of_required(to, r);
+    return to->items.n ? wanted_copy(b->arena, to->items.items, to->items.n)
+                       : (struct wanted){.n = 0};
+}
+
+/* ------------------------------------------------------------------ gates */
+
+/* How often two bytes stand in ordinary text. */
+static void count_pairs(void *arg, const char *gram, double frequency)
+{
+    double *frequencies = arg;
+    for (size_t i = 0; i < 3; i++) {
+        frequencies[byte_pair(gram + i)] += frequency;
+    }
+}
+
+/* Pairs of which there is one wherever all is that is required. */
+struct gate {
+    uint16_t pairs[GATE_MAX];
+    size_t n;         // 0: none is known
+    double frequency; // of all together
+};
+
+/* The rarest two bytes of a literal. Digits are counted together. */
+static bool gate_of_literal(const struct building *b, const char *literal, struct gate *to)
+{
+    double lowest = 0;
+    const char *rarest = NULL;
+    for (const char *at = literal; at[1]; at++) {
+        const char counted[] = {(char)(str_is_digit(at[0]) ? '0' : at[0]),
+                                (char)(str_is_digit(at[1]) ? '0' : at[1])};
+        double one = b->frequencies[byte_pair(counted)];
+        if (!rarest || one < lowest) {
+            rarest = at;
+            lowest = one;
+        }
+    }
+    if (!rarest || to->n == GATE_MAX) {
+        return false;
+    }
+    to->pairs[to->n++] = (uint16_t)byte_pair(rarest);
+    to->frequency += lowest;
+    return true;
+}
+
+static struct gate gate_of_clause(const struct building *b, const struct required_clause *c)
+{
+    struct gate gate = {.n = 0};
+    for (size_t i = 0; i < c->n; i++) {
+        if (!gate_of_literal(b, c->literals[i], &gate)) {
+            return (struct gate){.n = 0};
+        }
+    }
+    return gate;
+}
+
+static struct gate gate_of(const struct building *b, const struct required *r);
+
+static struct gate gate_of_choice(const struct building *b, const struct required_choice *choice)
+{
+    struct gate all = {.n = 0};
+    for (size_t i = 0; i < choice->n; i++) {
+        struct gate one = gate_of(b, &choice->items[i]);
+        if (!one.n || one.n > GATE_MAX - all.n) {
+            return (struct gate){.n = 0};
+        }
+        memcpy(all.pairs + all.n, one.pairs, one.n * sizeof *one.pairs);
+        all.n += one.n;
+        all.frequency += one.frequency;
+    }
+    return all;
+}
+
+static void gate_take(struct gate *best, const struct gate *one)
+{
+    if (one->n && (!best->n || one->frequency < best->frequency)) {
+        *best = *one;
+    }
+}
+
+static struct gate gate_of(const struct building *b, const struct required *r)
+{
+    struct gate best = {.n = 0};
+    for (size_t i = 0; i < r->n; i++) {
+        struct gate one = gate_of_clause(b, r->clauses[i]);
+        gate_take(&best, &one);
+    }
+    for (size_t i = 0; i < r->n_choices; i++) {
+        struct gate one = gate_of_choice(b, r->choices[i]);
+        gate_take(&best, &one);
+    }
+    return best;
 }
 
 /* ------------------------------------------------------------------ owners */
@@ -99,7 +320,7 @@ static void add_needs(struct building *b, uint32_t owner, const char *const *lit
     for (size_t i = 0; i < n; i++) {
         VEC_PUSH(b->arena, &b->needs, (struct need){atom_of(b, literals[i]), owner, bit});
     }
-    b->full[owner] |= bit;
+    b->owners[owner].full |= bit;
 }
 
 /* Whether all the owner's literals hold one of the clause, so that it asks for nothing more. */
@@ -124,23 +345,35 @@ static bool is_searched(const struct required_clause *c, double frequency, uint8
            (c->frequency < frequency || c->frequency <= FREQUENT);
 }
 
+/* What is asked of lines that have one of the literals that they are found by. */
+static void owner_ask(struct building *b, const struct owner *o, const char *const *found_by)
+{
+    struct owner_asks *asks = &b->owners[o->index];
+    struct required others = o->required;
+    others.n = 0;
+    for (size_t i = 0; i < o->required.n; i++) {
+        const struct required_clause *c = o->required.clauses[i];
+        if (c->literals != found_by && !(found_by == o->literals && clause_is_implied(o, c))) {
+            others.clauses[others.n++] = c;
+        }
+    }
+    struct gate gate = gate_of(b, &others);
+    asks->length_max = o->required.length_max;
+    asks->ends = o->required.ends;
+    asks->others = pairs_of(b, &others);
+    asks->gate = wanted_copy(b->arena, gate.pairs, gate.n);
+}
+
 static void add_owner(struct building *b, const struct owner *o)
 {
     const char *const *rarest = o->literals;
     size_t n = o->n_literals;
     double frequency = o->frequency;
     uint8_t bit = 1;
-    struct required *rest = &b->rests[o->index];
-    *rest = b->whole[o->index] = o->required;
-    rest->n = 0;
     add_needs(b, o->index, o->literals, o->n_literals, bit);
     for (size_t i = 0; i < o->required.n; i++) {
         const struct required_clause *c = o->required.clauses[i];
-        if (clause_is_implied(o, c)) {
-            continue;
-        }
-        if (!is_searched(c, frequency, bit)) {
-            rest->clauses[rest->n++] = c;
+        if (clause_is_implied(o, c) || !is_searched(c, frequency, bit)) {
             continue;
         }
         bit = (uint8_t)(bit << 1);
@@ -152,9 +385,9 @@ static void add_owner(struct building *b, const struct owner *o)
         }
     }
     for (size_t i = 0; i < n; i++) {
-        VEC_PUSH(b->arena, &b->lines, rarest[i]);
-        VEC_PUSH(b->arena, &b->line_owners, o->index);
+        line_literal_add(b, rarest[i], o->index);
     }
+    owner_ask(b, o, rarest);
 }
 
 static void add_owners(struct building *b)
@@ -183,8 +416,7 @@ static void add_watched(struct building *b)
         if (b->source->watched[i]) {
             const char *literal = small_letters(b->arena, b->source->literals[i]);
             b->watched.items[atom_of(b, literal)] = true;
-            VEC_PUSH(b->arena, &b->lines, literal);
-            VEC_PUSH(b->arena, &b->line_owners, (uint32_t)SIEVE_WATCHED);
+            line_literal_add(b, literal, SIEVE_WATCHED);
         }
     }
 }
@@ -209,20 +441,39 @@ static void sort_needs(struct sieve *s, const struct building *b)
     }
 }
 
+static void sort_line_owners(struct sieve *s, const struct building *b)
+{
+    s->first_owner = arena_array(b->arena, b->lines.n + 1, sizeof *s->first_owner);
+    s->line_owners = arena_array(b->arena, b->line_owners.n + 1, sizeof *s->line_owners);
+    for (size_t i = 0; i < b->line_owners.n; i++) {
+        s->first_owner[b->line_owners.items[i].line]++;
+    }
+    for (size_t i = 1; i <= b->lines.n; i++) {
+        s->first_owner[i] += s->first_owner[i - 1];
+    }
+    for (size_t i = 0; i < b->line_owners.n; i++) { // an end is moved to its beginning
+        const struct line_owner *from = &b->line_owners.items[i];
+        struct sieve_owner *to = &s->line_owners[--s->first_owner[from->line]];
+        to->owner = from->owner;
+        if (from->owner != SIEVE_WATCHED) {
+            const struct wanted *gate = &b->owners[from->owner].gate;
+            to->gate = gate->pairs;
+            to->n_gate = (uint16_t)gate->n;
+        }
+    }
+}
+
 struct sieve *sieve_build(struct arena *a, const struct sieve_source *source)
 {
     struct sieve *s = arena_alloc(a, sizeof *s);
     struct building b = {.arena = a, .source = source};
-    b.full = arena_array(a, source->n_owners + 1, sizeof *b.full);
-    b.rests = arena_array(a, source->n_owners + 1, sizeof *b.rests);
-    b.whole = arena_array(a, source->n_owners + 1, sizeof *b.whole);
+    filter_known_grams(count_pairs, b.frequencies);
+    b.owners = arena_array(a, source->n_owners + 1, sizeof *b.owners);
     add_owners(&b);
     add_watched(&b);
-    s->line_owners = b.line_owners.items;
+    sort_line_owners(s, &b);
     sort_needs(s, &b);
-    s->full = b.full;
-    s->rests = b.rests;
-    s->whole = b.whole;
+    s->owners = b.owners;
     s->watched = b.watched.items;
     s->lines = filter_build(a, b.lines.items, b.lines.n);
     s->all = filter_build(a, b.atoms.items, b.atoms.n);
@@ -234,9 +485,11 @@ const struct filter *sieve_lines(const struct sieve *s)
     return s->lines;
 }
 
-uint32_t sieve_line_owner(const struct sieve *s, size_t literal)
+const struct sieve_owner *sieve_line_owners(const struct sieve *s, size_t literal, size_t *ret_n)
 {
-    return s->line_owners[literal];
+    const uint32_t *first = s->first_owner + literal;
+    *ret_n = first[1] - first[0];
+    return s->line_owners + first[0];
 }
 
 void sieve_line_init(struct sieve_line *line, struct arena *a, size_t n_owners)
@@ -276,7 +529,7 @@ static void take_atom(void *arg, size_t atom, size_t at)
             line->touched[line->n_touched++] = need->owner;
         }
         *clauses |= need->bit;
-        if (*clauses == s->full[need->owner]) {
+        if (*clauses == s->owners[need->owner].full) {
             t->hits[need->owner / 64] |= (uint64_t)1 << (need->owner % 64);
         }
     }
@@ -285,7 +538,7 @@ static void take_atom(void *arg, size_t atom, size_t at)
 bool sieve_try(const struct sieve *s, struct sieve_line *line, const char *text, size_t n,
                uint64_t *hits)
 {
-    sieve_pairs_init(&line->pairs, text, n);
+    sieve_pairs_begin(&line->pairs, text, n);
     struct trying t = {s, line, hits, false};
     filter_all(s->all, text, n, take_atom, &t);
     forget_clauses(line);
@@ -294,66 +547,51 @@ bool sieve_try(const struct sieve *s, struct sieve_line *line, const char *text,
 
 /* ------------------------------------------------------------------ the rest */
 
-/* Letters are alike in either case; other bytes may be, too. */
-static size_t byte_pair(const char *at)
-{
-    size_t first = (unsigned char)at[0], second = (unsigned char)at[1];
-    return ((first & 0x1f) | (first & 0x40) >> 1) << 6 | (second & 0x1f) | (second & 0x40) >> 1;
-}
-
-void sieve_pairs_init(struct sieve_pairs *pairs, const char *text, size_t n)
+void sieve_pairs_begin(struct sieve_pairs *pairs, const char *text, size_t n)
 {
     pairs->text = text;
     pairs->n = n;
-    pairs->has_bits = false;
+    pairs->is_marked = false;
 }
 
-static void find_pairs(struct sieve_pairs *line)
+/* They are marked only where they are asked for. */
+static void mark_pairs(struct sieve_pairs *line)
 {
-    memset(line->bits, 0, sizeof line->bits);
-    for (size_t i = 0; i + 1 < line->n; i++) {
-        size_t pair = byte_pair(line->text + i);
-        line->bits[pair / 64] |= (uint64_t)1 << (pair % 64);
+    if (line->is_marked) {
+        return;
     }
-    line->has_bits = true;
+    if (++line->turn == 0) {
+        memset(line->marks, 0, sizeof line->marks);
+        line->turn = 1;
+    }
+    const uint8_t turn = line->turn; // not read again behind each mark
+    size_t first = line->n ? byte_half(line->text[0]) : 0;
+    for (size_t i = 1; i < line->n; i++) {
+        size_t second = byte_half(line->text[i]);
+        line->marks[first << 6 | second] = turn;
+        first = second;
+    }
+    line->is_marked = true;
 }
 
-static bool has_literal(const struct sieve_pairs *line, const char *literal)
+/* Whether the line has all that is wanted, and of alternatives all that one of them wants. */
+static bool has_wanted(const struct sieve_pairs *line, const uint16_t *at, const uint16_t *end)
 {
-    for (const char *at = literal; at[1]; at++) {
-        size_t pair = byte_pair(at);
-        if (!(line->bits[pair / 64] >> (pair % 64) & 1)) {
-            return false;
+    while (at < end) {
+        uint16_t item = *at++;
+        if (!(item & EITHER)) {
+            if (line->marks[item] != line->turn) {
+                return false;
+            }
+            continue;
         }
-    }
-    return true;
-}
-
-static bool has_clause(const struct sieve_pairs *line, const struct required_clause *c)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        if (has_literal(line, c->literals[i])) {
-            return true;
+        bool has_one = false;
+        for (size_t n = item - EITHER; n > 0; n--) {
+            size_t length = *at++;
+            has_one = has_one || has_wanted(line, at, at + length);
+            at += length;
         }
-    }
-    return false;
-}
-
-/* Whether the line has all that is required, and of alternatives all that one of them requires. */
-static bool has_required(const struct sieve_pairs *line, const struct required *r)
-{
-    for (size_t i = 0; i < r->n; i++) {
-        if (!has_clause(line, r->clauses[i])) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < r->n_choices; i++) {
-        const struct required_choice *choice = r->choices[i];
-        size_t k = 0;
-        while (k < choice->n && !has_required(line, &choice->items[k])) {
-            k++;
-        }
-        if (k == choice->n) {
+        if (!has_one) {
             return false;
         }
     }
@@ -375,27 +613,39 @@ static bool has_end(struct str line, const struct required_clause *c)
 bool sieve_fits_ends(const struct sieve *s, size_t owner, const char *text, size_t n,
                      size_t shortest)
 {
-    const struct required *rest = &s->rests[owner];
-    return shortest <= rest->length_max &&
-           (!rest->ends || has_end((struct str){text, n}, rest->ends));
+    const struct owner_asks *asks = &s->owners[owner];
+    return shortest <= asks->length_max &&
+           (!asks->ends || has_end((struct str){text, n}, asks->ends));
 }
 
-/* The pairs are found only where they are asked for. */
-static bool pairs_fit(struct sieve_pairs *line, const struct required *r)
+static bool pairs_fit(struct sieve_pairs *line, const struct wanted *wanted)
 {
-    if (!line->has_bits && (r->n || r->n_choices)) {
-        find_pairs(line);
+    if (wanted->n) {
+        mark_pairs(line);
     }
-    return has_required(line, r);
+    return has_wanted(line, wanted->pairs, wanted->pairs + wanted->n);
+}
+
+bool sieve_passes_gate(struct sieve_pairs *pairs, const struct sieve_owner *owner)
+{
+    if (!owner->n_gate) {
+        return true;
+    }
+    mark_pairs(pairs);
+    bool any = false; // no early end: which one it is cannot be foreseen
+    for (size_t i = 0; i < owner->n_gate; i++) {
+        any |= pairs->marks[owner->gate[i]] == pairs->turn;
+    }
+    return any;
 }
 
 bool sieve_may_fit(const struct sieve *s, struct sieve_pairs *pairs, size_t owner)
 {
-    return pairs_fit(pairs, &s->whole[owner]);
+    return pairs_fit(pairs, &s->owners[owner].others);
 }
 
 bool sieve_fits(const struct sieve *s, struct sieve_line *line, size_t owner, size_t shortest)
 {
     return sieve_fits_ends(s, owner, line->pairs.text, line->pairs.n, shortest) &&
-           pairs_fit(&line->pairs, &s->rests[owner]);
+           pairs_fit(&line->pairs, &s->owners[owner].others);
 }

@@ -35,19 +35,27 @@ struct sieve *sieve_build(struct arena *a, const struct sieve_source *source);
 /* Finds lines that may be worth it; see filter_find(). */
 const struct filter *sieve_lines(const struct sieve *s);
 
-/* Whose literal it is; SIEVE_WATCHED: it is watched. */
-enum { SIEVE_WATCHED = UINT32_MAX };
-uint32_t sieve_line_owner(const struct sieve *s, size_t literal);
-
 enum { SIEVE_PAIRS = 4096 };
 
-/* A line, and which two bytes in a row it has. */
+/* A line, and which two bytes in a row it has. All zero before the first line. */
 struct sieve_pairs {
     const char *text;
     size_t n;
-    bool has_bits;                   // the next is filled
-    uint64_t bits[SIEVE_PAIRS / 64]; // letters are alike in either case
+    bool is_marked;             // the next two are of this line
+    uint8_t turn;               // never 0 then
+    uint8_t marks[SIEVE_PAIRS]; // `turn`: the line has it; letters are alike in either case
 };
+
+/* One of those that a literal of sieve_lines() belongs to; SIEVE_WATCHED: it is watched. */
+enum { SIEVE_WATCHED = UINT32_MAX };
+struct sieve_owner {
+    uint32_t owner;
+    uint16_t n_gate; // pairs of bytes, of which a line must have one for it; 0: it need not
+    const uint16_t *gate;
+};
+
+/* Whose literal it is: *ret_n of them. */
+const struct sieve_owner *sieve_line_owners(const struct sieve *s, size_t literal, size_t *ret_n);
 
 /* What one line has. */
 struct sieve_line {
@@ -68,11 +76,15 @@ bool sieve_try(const struct sieve *s, struct sieve_line *line, const char *text,
 bool sieve_fits_ends(const struct sieve *s, size_t owner, const char *text, size_t n,
                      size_t shortest);
 
-/* Begins a line for sieve_may_fit(). */
-void sieve_pairs_init(struct sieve_pairs *pairs, const char *text, size_t n);
+/* Begins a line for the next two. */
+void sieve_pairs_begin(struct sieve_pairs *pairs, const char *text, size_t n);
 
-/* Whether a line may have what the expression of an owner requires, by its pairs of bytes alone:
- * "no" is sure, and is found many times faster than by the expression. */
+/* The quickest part of what sieve_may_fit() tells. */
+bool sieve_passes_gate(struct sieve_pairs *pairs, const struct sieve_owner *owner);
+
+/* Whether a line with one of the literals that it is found by may have what else the expression of
+ * an owner requires, by its pairs of bytes alone: "no" is sure, and is found many times faster than
+ * by the expression. */
 bool sieve_may_fit(const struct sieve *s, struct sieve_pairs *pairs, size_t owner);
 
 /* Whether the line that was tried last has all the rest that an owner asks for. `shortest`: bytes
