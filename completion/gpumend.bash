@@ -129,7 +129,7 @@ _gpumend()
         return
         ;;
     check)
-        word="--import --pid --root --host --env --unset --glibc --cpu --page-size --kb --snapshot --probe --verbose --report --github --sarif --html --redact --json --limit --help"
+        word="--import --pid --root --host --env --unset --glibc --cpu --page-size --kb --snapshot --probe --verbose --report --github --sarif --html --redact --watch --json --limit --help"
         ;;
     needs)
         word="--on --as --features --import --root --env --unset --kb --platform --no-verify --limit --json --help"

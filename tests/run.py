@@ -83,6 +83,7 @@ SUITES = [
     Suite("test", "mcp", 120, "{py} tests/mcp/run.py {exe}"),
     Suite("test", "report-ci", 60, "{py} tests/report/ci.py {exe}"),
     Suite("test", "report-page", 60, "{py} tests/report/page.py {exe}"),
+    Suite("test", "check-terminal", 120, "{py} tests/report/terminal.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
     Suite("test", "windows-files", 120, "{py} tests/windows/pe.py {build}", "build"),
     Suite("test", "windows-hives", 60, "{py} tests/windows/hive.py {build}", "build"),

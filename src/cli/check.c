@@ -4,10 +4,12 @@
 
 #include "base/str.h"
 #include "cli/advice.h"
+#include "cli/check_watch.h"
 #include "cli/html.h"
 #include "cli/limit.h"
 #include "cli/paste.h"
 #include "cli/probing.h"
+#include "cli/progress.h"
 #include "cli/replace.h"
 #include "cli/target.h"
 #include "cli/windows.h"
@@ -19,7 +21,7 @@
 #include "report/joined.h"
 #include "snapshot/snapshot.h"
 
-enum { O_SNAPSHOT = 1, O_PROBE, O_REPORT, O_GITHUB, O_SARIF, O_HTML, O_REDACT };
+enum { O_SNAPSHOT = 1, O_PROBE, O_REPORT, O_GITHUB, O_SARIF, O_HTML, O_REDACT, O_WATCH };
 
 static const struct cli_option options[] = {
     CLI_OPTION_IMPORT,
@@ -42,6 +44,7 @@ static const struct cli_option options[] = {
     {"sarif", "FILE", "write a SARIF log to FILE (-: standard output)", O_SARIF},
     {"html", "FILE", "write a page to FILE (-: standard output)", O_HTML},
     {"redact", NULL, "with --html: without names, serial numbers and secrets", O_REDACT},
+    {"watch", NULL, "look again when a file changes that was read, and print what is new", O_WATCH},
     CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
 };
@@ -52,7 +55,7 @@ struct check {
     const char *snapshot_file; // or NULL
     struct snapshot snapshot;
     const char *sarif_file, *html_file; // or NULL
-    bool probe, report, github, redact;
+    bool probe, report, github, redact, watch;
 };
 
 static int check_take_option(void *command, int id, const char *value)
@@ -72,6 +75,10 @@ static int check_take_option(void *command, int id, const char *value)
     }
     if (id == O_GITHUB) {
         c->github = true;
+        return CLI_OK;
+    }
+    if (id == O_WATCH) {
+        c->watch = true;
         return CLI_OK;
     }
     if (id == O_SARIF) {
@@ -130,6 +137,7 @@ static int check_run_stages(struct check *c, struct probe_report *probe,
     if (!c->probe) {
         return CLI_OK;
     }
+    cli_progress_end();
     if (cli_probing_run(&p, probe, &err) < 0) {
         return cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->t.arena, err.text));
     }
@@ -142,10 +150,13 @@ static void check_print_text(struct check *c, const struct out *out,
 {
     struct report_advice advice;
     if (c->t.verbose) {
+        cli_progress_end();
         report_check_text(out, &c->target.model, report, shown);
         return;
     }
+    cli_progress_step("trying repairs");
     cli_advise(&c->t, &c->target, report, &advice);
+    cli_progress_end();
     report_check_brief(out, &c->target.model, report, shown, &advice);
 }
 
@@ -160,10 +171,12 @@ static int write_page(struct check *c, const struct diag_report *report,
     struct model *m = &c->target.model;
     struct report_advice advice;
     struct plan plan = {0};
+    cli_progress_step("trying repairs");
     cli_advise(&c->t, &c->target, report, &advice);
     if (report->verdict == DIAG_BROKEN && !advice.start.way && !advice.good.way) {
         cli_plan(&c->t, m, report, &plan);
     }
+    cli_progress_end();
     json_t *page = report_html_check(m, report, shown, &advice, &plan);
     if (c->redact && report_html_redact(page, without_names, cli_redactor(&c->target)) < 0) {
         json_decref(page);
@@ -185,6 +198,7 @@ static int check_print(struct check *c)
         .made = c->snapshot.made,
         .made_by = c->snapshot.gpumend,
     };
+    cli_progress_step("judging");
     diag_run(&c->target.model, &report);
     if (c->snapshot_file) {
         note_misses(c, &report, &shown);
@@ -199,6 +213,7 @@ static int check_print(struct check *c)
             return rc;
         }
     } else if (c->report) {
+        cli_progress_end();
         rc = cli_paste(stdout, &c->target, &report, &shown);
         if (rc != CLI_OK) {
             return rc;
@@ -282,9 +297,16 @@ static int open_snapshot(struct check *c)
 static int look_and_print(struct check *c)
 {
     struct gm_err err;
+    if (!c->t.json && !c->github && !c->sarif_file) {
+        cli_progress_begin("reading packages and libraries");
+    }
     int rc = model_target_open(&c->target, &c->t.arena, &c->t.asked, &err);
+    if (rc < 0) {
+        cli_progress_end();
+    }
     rc = rc == 0 ? check_print(c)
                  : cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->t.arena, err.text));
+    cli_progress_end();
     model_target_leave(&c->target);
     return rc;
 }
@@ -310,9 +332,38 @@ static bool look_at_windows(struct check *c, int *ret_status)
     return taken;
 }
 
+static int check_look(void *command)
+{
+    struct check *c = command;
+    const char *file = c->sarif_file ? c->sarif_file : c->html_file;
+    if (file && cli_redirect_output("check", file) != CLI_OK) {
+        return CLI_CANNOT;
+    }
+    if (c->snapshot_file) { // which asks nothing of this machine
+        sandbox_enter(&(struct sandbox){0});
+    } else if (!c->probe) {
+        cli_only_look((struct sandbox){.processes = c->t.asked.pid != 0});
+    }
+    int status = CLI_CANNOT;
+    if (c->snapshot_file) {
+        status = open_snapshot(c);
+        status = status != CLI_OK ? status : look_and_print(c);
+        pages_stop();
+    } else if (!look_at_windows(c, &status)) {
+        status = look_and_print(c);
+    }
+    return status;
+}
+
 static int check_run_with(void *command)
 {
     struct check *c = command;
+    if (c->watch && (c->snapshot_file || c->probe || c->report || c->github || c->sarif_file ||
+                     c->html_file || c->t.json)) {
+        return cli_fail(CLI_USAGE, "check: --watch prints text, of files that change: not with "
+                                   "--snapshot, --probe, --report, --github, --sarif, --html or "
+                                   "--json");
+    }
     if (c->t.asked.pid && (c->t.asked.target || c->t.asked.root_path || c->t.asked.imports)) {
         return cli_fail(CLI_USAGE,
                         "check: --pid cannot be combined with TARGET, --root or --import");
@@ -339,23 +390,7 @@ static int check_run_with(void *command)
     if (c->probe && cli_limit_lift("check --probe") != CLI_OK) {
         return CLI_USAGE;
     }
-    const char *file = c->sarif_file ? c->sarif_file : c->html_file;
-    if (file && cli_redirect_output("check", file) != CLI_OK) {
-        return CLI_CANNOT;
-    }
-    if (c->snapshot_file) { // which asks nothing of this machine
-        sandbox_enter(&(struct sandbox){0});
-    } else if (!c->probe) {
-        cli_only_look((struct sandbox){.processes = c->t.asked.pid != 0});
-    }
-    if (c->snapshot_file) {
-        int rc = open_snapshot(c);
-        rc = rc != CLI_OK ? rc : look_and_print(c);
-        pages_stop();
-        return rc;
-    }
-    int status = CLI_CANNOT;
-    return look_at_windows(c, &status) ? status : look_and_print(c);
+    return c->watch ? cli_check_watch(&c->t, check_look, c) : check_look(c);
 }
 
 static int check_run(const struct cli_command *self, int argc, char **argv)

@@ -153,6 +153,11 @@ int cli_limit_start(const struct cli_command *command, int argc, char **argv)
     return CLI_OK;
 }
 
+void cli_limit_restart(void)
+{
+    bound_time(limit.seconds, on_time);
+}
+
 int cli_limit_lift(const char *what)
 {
     if (limit.given) {

@@ -34,6 +34,9 @@ enum { CLI_LIMIT_SECONDS = 60, CLI_LIMIT_SECONDS_LARGE = 600 };
 /* From here on a command that has the option is limited; CLI_OK, or CLI_USAGE (said). */
 int cli_limit_start(const struct cli_command *command, int argc, char **argv);
 
+/* The processor time counts from here on, and for a child: a timer is not inherited. */
+void cli_limit_restart(void);
+
 /* The command acts after all, or waits for what comes: CLI_OK, or CLI_USAGE (said) if --limit was
  * given for it. To be called before anything is started or changed. */
 int cli_limit_lift(const char *what);

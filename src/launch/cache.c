@@ -119,6 +119,24 @@ void launch_seen_add(void *arg, const char *path)
     }
 }
 
+static bool is_as_it_was(struct root *r, const struct launch_seen *seen)
+{
+    struct launch_identity now;
+    struct stat st;
+    (void)look_at(r, seen->path, &now, &st); // an errno is an identity too
+    return memcmp(&now, &seen->identity, sizeof now) == 0;
+}
+
+const char *launch_seen_changed(const struct launch_seen_set *s)
+{
+    for (size_t i = 0; i < s->cap; i++) {
+        if (s->slots[i].path && !is_as_it_was(s->root, &s->slots[i])) {
+            return s->slots[i].path;
+        }
+    }
+    return NULL;
+}
+
 /* ------------------------------------------------------------------ writing */
 
 struct writer {
@@ -472,10 +490,7 @@ static bool read_own(int folder, struct arena *a, const char *name, struct str *
 static bool holds(struct root *r, const struct launch_cached *c)
 {
     for (size_t i = 0; i < c->seen.n; i++) {
-        struct launch_identity now;
-        struct stat st;
-        (void)look_at(r, c->seen.items[i].path, &now, &st); // an errno is an identity too
-        if (memcmp(&now, &c->seen.items[i].identity, sizeof now) != 0) {
+        if (!is_as_it_was(r, &c->seen.items[i])) {
             return false;
         }
     }

@@ -50,6 +50,9 @@ struct launch_seen_set {
 /* An on_look function of struct root; arg is a struct launch_seen_set. */
 void launch_seen_add(void *arg, const char *path);
 
+/* A path of the set that is not as it was, or NULL. */
+const char *launch_seen_changed(const struct launch_seen_set *s);
+
 /* A cached plan as it stands in a file. */
 struct launch_cached {
     const char *question;
