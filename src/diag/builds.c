@@ -258,10 +258,10 @@ static bool has_any(struct diag *d, const char *const *names, size_t n)
 }
 
 /* The newest series whose CUDA the driver serves, with what it needs. */
-static const char *words_for(struct diag *d, const char *gpu)
+static const char *install_for(struct diag *d, const char *gpu)
 {
     const struct kb_build *b = diag_build_for(d, gpu, NULL, true, NULL, 0);
-    return b ? diag_release_words(d, gpu, b->versions) : diag_quote(d, gpu);
+    return b ? diag_release_command(d, "", gpu, b->versions) : diag_pip(d, diag_quote(d, gpu));
 }
 
 /* A package that another one brought for small models on the CPU is nobody's mistake. */
@@ -277,7 +277,7 @@ static void rule_pairs(struct diag *d, const struct machine *x)
             add_build(d, DIAG_BUILD_WITHOUT_GPU, dist, x->nvidia, "the CPU alone");
         f->severity = pairs[i].severity;
         diag_evidence(d, f, "installed in %s", dist->info);
-        const char *install = diag_pip(d, words_for(d, pairs[i].gpu));
+        const char *install = install_for(d, pairs[i].gpu);
         diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                     pairs[i].beside
                         ? install

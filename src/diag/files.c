@@ -97,6 +97,18 @@ static void add_foreign(struct diag *d, const struct diag_failure *x, const char
                 "Use builds for one processor: the program and all libraries that it loads.");
 }
 
+static void repair_file(struct diag *d, struct diag_finding *f, const struct refusal *why,
+                        const char *path)
+{
+    if (why->cause == DIAG_LIBRARY_UNREADABLE) {
+        repair_permission(d, f, path);
+    } else if (why->cause == DIAG_PAGE_SIZE) {
+        diag_repair_page_size(d, f, path);
+    } else {
+        diag_repair_reinstall(d, f, path);
+    }
+}
+
 static void file_finding(struct diag *d, const struct diag_failure *x, const char *path,
                          const struct refusal *why, const char *detail)
 {
@@ -112,13 +124,10 @@ static void file_finding(struct diag *d, const struct diag_failure *x, const cha
     diag_likewise(d, f, path_base(path));
     f->severity = !x->wish ? DIAG_ERROR : fresh ? DIAG_WARNING : f->severity;
     diag_failure_evidence(d, f, x);
-    if (why->cause == DIAG_LIBRARY_UNREADABLE) {
-        repair_permission(d, f, path);
-    } else if (why->cause == DIAG_PAGE_SIZE) {
-        diag_repair_page_size(d, f, path);
-    } else {
-        diag_repair_reinstall(d, f, path);
+    if (fresh) {
+        repair_file(d, f, why, path);
     }
+    diag_repair_findable(d, f, x, path, 0);
 }
 
 /* What the loader says of the file itself, opened by its path in another start of the program. */

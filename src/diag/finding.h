@@ -15,7 +15,8 @@ struct diag_repair {
     const char *text;      // one sentence
     const char *command;   // can be pasted; NULL if there is none
     const char *reinstall; // "name version" of the distribution to install again as it is, or NULL
-    const char *folder;    // ... and where its file is then, if the asker does not look there
+    const char *folders;   // where its files are then and the askers do not look, "A:B", or NULL
+    const char *bare;      // the command without them
 };
 
 /* When a fault is met. A program that does not come through its imports serves nobody, on any
@@ -119,6 +120,17 @@ const char *diag_reinstall_command(struct model *m, const char *owner, bool *ret
  * site-packages of a distribution's Python they are those of the environment that
  * diag_pip_command() makes over it. */
 const char *diag_prepend_folders(struct model *m, const char *folders);
+
+/* A library that a library of a pip package opens by its name, beyond what its wheel brings. */
+struct diag_opened {
+    const char *name;             // "libnvrtc.so.12"
+    const char *package, *folder; // that provides it: "nvidia-cuda-nvrtc-cu12", "nvidia/..."
+    const char *by;               // "libcublasLt.so.12", a glob
+    const char *row;              // id in the knowledge base
+};
+typedef VEC(struct diag_opened) diag_opened_list;
+/* What a release opens whose absence is a finding: without it a feature fails. */
+diag_opened_list diag_opened_by(struct model *m, const char *package, const char *version);
 
 /* A command that lets `words` change a copy of the file, which then takes its place: the file
  * itself may have further names in a cache or in other environments. */

@@ -192,6 +192,12 @@ void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *p
         return;
     }
     diag_evidence(d, f, "the file is recorded by %s", owner);
+    for (size_t i = 0; i < f->repairs.n; i++) {
+        const char *again = f->repairs.items[i].reinstall;
+        if (again && strcmp(again, owner) == 0) {
+            return; // its text may name a folder by now
+        }
+    }
     size_t before = f->repairs.n;
     bool plain = false;
     diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_reinstall_command(d->m, owner, &plain),
@@ -359,6 +365,64 @@ static const struct kb_provider *provider_of(const struct wanted *w, const struc
         }
     }
     return NULL;
+}
+
+/* The set of versions in a requirement: ">=9,<10" of "nvidia-cudnn-cu12>=9,<10"; NULL: any. */
+static const char *versions_of(const char *spec)
+{
+    const char *set = spec + strcspn(spec, "<>=!~");
+    return *set ? set : NULL;
+}
+
+/* Whether the asker's process has it, or finds it where the asker looked. */
+static bool is_in_reach(const struct wanted *w, const char *name)
+{
+    struct diag *d = w->d;
+    struct model_library *list = NULL;
+    const struct model_process *p = w->x->process;
+    if (p && p->ldso && ldso_find_object(p->ldso, name)) {
+        return true;
+    }
+    for (size_t i = 0, n = model_libraries(d->m, name, &list); i < n; i++) {
+        if (list[i].usable && diag_searched(d, w->x->request, path_dir(d->a, list[i].path))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_wanted(const struct wanted *w, const char *name)
+{
+    for (size_t i = 0; i < w->names.n; i++) {
+        if (strcmp(w->names.items[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the packages to come open themselves: otherwise the repair leads to the next finding. */
+static void wanted_follow(struct diag_finding *f, struct wanted *w)
+{
+    struct diag *d = w->d;
+    for (size_t i = 0; d->m->env && i < w->names.n; i++) {
+        const struct kb_provider *v =
+            provider_of(w, provide_of(w, w->names.items[i]), KB_MANAGER_PIP);
+        const struct kb_release *r =
+            v ? diag_release_for(d, v->package, versions_of(pinned(w, v)), 0) : NULL;
+        diag_opened_list opened = {0};
+        if (r) {
+            opened = diag_opened_by(d->m, v->package, r->version);
+        }
+        for (size_t k = 0; k < opened.n; k++) {
+            const struct diag_opened *o = &opened.items[k];
+            if (!is_wanted(w, o->name) && !is_in_reach(w, o->name)) {
+                diag_evidence(d, f, "%s of %s %s opens %s (knowledge base, row %s)", o->by,
+                              v->package, r->version, o->name, o->row);
+                VEC_PUSH(d->a, &w->names, o->name);
+            }
+        }
+    }
 }
 
 /* ------------------------------------------------------------------ the command */
@@ -671,25 +735,38 @@ static const char *deleted_place(struct diag *d, const struct diag_failure *x)
     return found;
 }
 
-/* Installs its package again, and makes the folder findable where the asker does not look. */
-static void repair_deleted(struct diag_finding *f, const struct wanted *w, const char *place)
+/* The folder of a file in which the asker does not look; NULL if it does. */
+static const char *unsearched_folder(struct diag *d, const struct diag_failure *x, const char *path)
 {
-    struct diag *d = w->d;
-    const char *folder = path_dir(d->a, place), *site = site_of(d, w->x);
+    const struct wanted w = {.d = d, .x = x};
+    const char *folder = path_dir(d->a, path), *site = d->m->env ? site_of(d, x) : NULL;
     size_t n = site ? strlen(site) : 0;
     bool below = n && strncmp(folder, site, n) == 0 && folder[n] == '/';
-    diag_repair_reinstall(d, f, place);
-    if (f->repairs.n == 0 || diag_searched(d, w->x->request, folder) ||
-        (below && opens_from(w, w->x->name, folder + n + 1))) {
-        return;
+    bool looks = !x->request || diag_searched(d, x->request, folder) ||
+                 (below && opens_from(&w, x->name, folder + n + 1));
+    return looks ? NULL : folder;
+}
+
+void diag_repair_findable(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
+                          const char *path, size_t first)
+{
+    const char *folder = unsearched_folder(d, x, path);
+    for (size_t i = first; folder && i < f->repairs.n; i++) {
+        struct diag_repair *r = &f->repairs.items[i];
+        size_t n = strlen(r->text);
+        if (!r->command || (!r->folders && (!n || r->text[n - 1] != '.'))) {
+            continue;
+        }
+        if (!r->folders) {
+            r->bare = r->command;
+            r->text = arena_printf(d->a,
+                                   "%.*s, and make it findable before the program starts: %s does "
+                                   "not look in its folder.",
+                                   (int)n - 1, r->text, diag_asker(d, x));
+        }
+        r->folders = with_word(d, r->folders ? r->folders : "", ":", folder);
+        r->command = arena_printf(d->a, "%s && %s", r->bare, diag_prepend_command(d, r->folders));
     }
-    struct diag_repair *r = &f->repairs.items[f->repairs.n - 1];
-    r->folder = folder;
-    r->command = arena_printf(d->a, "%s && %s", r->command, diag_prepend_command(d, folder));
-    r->text = arena_printf(d->a,
-                           "%.*s, and make it findable before the program starts: %s does not "
-                           "look in its folder.",
-                           (int)strlen(r->text) - 1, r->text, diag_asker(d, w->x));
 }
 
 const char *diag_denied_place(struct diag *d, const struct diag_failure *x)
@@ -727,7 +804,8 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
     }
     const char *place = deleted_place(d, x);
     if (place) {
-        repair_deleted(f, &w, place);
+        diag_repair_reinstall(d, f, place);
+        diag_repair_findable(d, f, x, place, 0);
         return;
     }
     if (host_manager(d->m->root, d->a) == HOST_APK) {
@@ -737,6 +815,7 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
             "neither GPU vendors' libraries nor CUDA wheels are built.");
         return;
     }
+    wanted_follow(f, &w);
     static const enum kb_manager managers[] = {KB_MANAGER_CONDA,  KB_MANAGER_PIP,
                                                KB_MANAGER_APT,    KB_MANAGER_DNF,
                                                KB_MANAGER_PACMAN, KB_MANAGER_ZYPPER};

@@ -127,6 +127,10 @@ void diag_repair_page_size(struct diag *d, struct diag_finding *f, const char *p
 
 /* Install the owner of this file again; without an owner, replace it by hand. */
 void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *path);
+/* Adds to the repairs from `first` on what makes the file findable, where the asker of a failure
+ * does not look in its folder: a repair that leads to the next finding does not end. */
+void diag_repair_findable(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
+                          const char *path, size_t first);
 /* Install what brings the libraries, and say which folders must be made findable. */
 void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 /* What people call a library ("FFmpeg"), or NULL. */
@@ -153,12 +157,18 @@ int diag_glibc_minor(const char *text);
  * environment. */
 const struct kb_release *diag_release_for(struct diag *d, const char *package, const char *versions,
                                           int glibc_minor);
+/* The minor version of the target's glibc; 0: not known. */
+int diag_glibc_here(const struct diag *d);
 /* False if the knowledge base lists releases of the set and none has a wheel for this Python and
  * glibc. */
 bool diag_can_install(struct diag *d, const char *package, const char *versions);
-/* The words that ask an installer for a release, and for what that release opens and does not ask
- * an installer for, where neither the environment nor the system has it. */
-const char *diag_release_words(struct diag *d, const char *package, const char *versions);
+/* ---- and what comes with them (coming.c) */
+
+/* Installs a release, and what that release opens and does not ask an installer for, where neither
+ * the environment nor the system has it; and names the folders in which nobody would look for that.
+ * `options` of pip: "", or words with a blank behind. */
+const char *diag_release_command(struct diag *d, const char *options, const char *package,
+                                 const char *versions);
 
 /* Where pip would put the library that failed, if this user may not look there; or NULL. */
 const char *diag_denied_place(struct diag *d, const struct diag_failure *x);

@@ -188,14 +188,13 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
     if (plain) {
         /* What is installed may be of the same version, in another build. */
         bool again = version && model_version_fits(d->a, plain->versions, version);
-        const char *words = diag_release_words(d, package, plain->versions);
         bool native = build_covers(plain, targets, n, (struct kb_isa){0});
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                    diag_pip(d, again ? arena_printf(d->a, "--force-reinstall %s", words) : words),
-                    "Install %s %s, whose build for %s (%s) has %s for it.", package,
-                    diag_series(d, plain), plain->cuda ? "CUDA" : "ROCm",
-                    plain->cuda ? plain->cuda : plain->rocm,
-                    native ? "code" : "PTX that this driver compiles");
+        diag_repair(
+            d, f, DIAG_REPAIR_PACKAGE,
+            diag_release_command(d, again ? "--force-reinstall " : "", package, plain->versions),
+            "Install %s %s, whose build for %s (%s) has %s for it.", package, diag_series(d, plain),
+            plain->cuda ? "CUDA" : "ROCm", plain->cuda ? plain->cuda : plain->rocm,
+            native ? "code" : "PTX that this driver compiles");
     }
     if (other) {
         bool is_torch = strcmp(package, "torch") == 0;

@@ -1,6 +1,5 @@
-/* Another release of a package, and what has to come with it: a release is advised only where it
- * has a wheel for this Python and this glibc, and together with what it loads and does not bring.
- */
+/* Another release of a package: it is advised only where it has a wheel for this Python and this
+ * glibc. coming.c has what comes with it. */
 #include <string.h>
 
 #include "diag/internal.h"
@@ -54,7 +53,7 @@ const struct kb_release *diag_release_for(struct diag *d, const char *package, c
     return best;
 }
 
-static int glibc_here(const struct diag *d)
+int diag_glibc_here(const struct diag *d)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct ldso_process *l = d->m->processes.items[i]->ldso;
@@ -84,85 +83,55 @@ static bool versions_are_listed(struct diag *d, const char *package, const char 
 bool diag_can_install(struct diag *d, const char *package, const char *versions)
 {
     return !d->m->env || !versions_are_listed(d, package, versions) ||
-           diag_release_for(d, package, versions, glibc_here(d));
+           diag_release_for(d, package, versions, diag_glibc_here(d));
 }
 
-/* ------------------------------------------------------------------ what has to come with it */
+/* ------------------------------------------------------------------ what it opens itself */
 
-static bool is_brought_by(const struct kb_provide *row, const char *package)
+/* The pip package for the same CUDA as `package` that provides the library. */
+static const struct kb_provider *provider_beside(const struct kb_provides *rows, const char *name,
+                                                 const char *package)
 {
-    for (size_t i = 0; i < row->n_providers; i++) {
-        if (row->providers[i].manager == KB_MANAGER_PIP &&
-            strcmp(row->providers[i].package, package) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Whether a library of the package lies on the machine outside of packages: from apt, a toolkit. */
-static bool is_served(struct diag *d, const char *package)
-{
-    struct kb_provides rows;
-    struct gm_err err;
-    if (kb_provides(d->m->kb, &rows, &err) < 0) {
-        return false;
-    }
-    for (size_t i = 0; i < rows.n; i++) {
-        struct model_library *list = NULL;
-        size_t n = is_brought_by(&rows.rows[i], package)
-                       ? model_libraries(d->m, rows.rows[i].soname, &list)
-                       : 0;
-        for (size_t k = 0; k < n; k++) {
-            if (list[k].usable && !list[k].package && str_glob(rows.rows[i].soname, list[k].name) &&
-                !strstr(list[k].path, "/stubs/")) {
-                return true;
+    const char *suffix = strstr(package, "-cu1");
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct kb_provide *row = &rows->rows[i];
+        for (size_t k = 0; str_glob(row->soname, name) && k < row->n_providers; k++) {
+            const struct kb_provider *v = &row->providers[k];
+            const char *its = strstr(v->package, "-cu1");
+            if (v->manager == KB_MANAGER_PIP && v->folder &&
+                (!suffix || !its || strcmp(suffix, its) == 0)) {
+                return v;
             }
         }
     }
-    return false;
+    return NULL;
 }
 
-/* Whether its metadata ask for the package: an installer brings that by itself. */
-static bool is_declared(const struct kb_release *r, const char *package)
+diag_opened_list diag_opened_by(struct model *m, const char *package, const char *version)
 {
-    for (size_t i = 0; i < r->n_needs; i++) {
-        if (!r->needs[i].extra && strcmp(r->needs[i].package, package) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool has_installed(struct diag *d, const struct kb_need *need)
-{
-    const struct py_dist *dist = py_env_by_dist(d->m->env, need->package);
-    return dist && dist->version && model_version_fits(d->a, need->versions, dist->version);
-}
-
-const char *diag_release_words(struct diag *d, const char *package, const char *versions)
-{
-    const char *words = diag_quote(d, arena_printf(d->a, "%s%s", package, versions));
-    const struct kb_release *r =
-        d->m->env ? diag_release_for(d, package, versions, glibc_here(d)) : NULL;
-    struct kb_compats rows;
+    diag_opened_list out = {0};
+    struct kb_provides provides;
     struct gm_err err;
-    if (!r || kb_compats(d->m->kb, &rows, &err) < 0) {
-        return words;
+    if (kb_provides(m->kb, &provides, &err) < 0) {
+        return out;
     }
-    for (size_t i = 0; i < rows.n; i++) {
-        const struct kb_compat *c = &rows.rows[i];
-        bool it =
-            strcmp(c->package, package) == 0 && model_version_fits(d->a, c->versions, r->version);
-        for (size_t k = 0; it && k < c->n_needs; k++) {
-            const struct kb_need *need = &c->needs[k];
-            if (!is_declared(r, need->package) && !has_installed(d, need) &&
-                !is_served(d, need->package)) {
-                const char *spec =
-                    arena_printf(d->a, "%s%s", need->package, need->versions ? need->versions : "");
-                words = arena_printf(d->a, "%s %s", words, diag_quote(d, spec));
+    for (size_t i = 0; i < m->dlopens.n; i++) {
+        const struct kb_dlopen *row = &m->dlopens.rows[i];
+        if (!row->package || strcmp(row->package, package) != 0 || row->object_version ||
+            !model_version_fits(m->arena, row->package_versions, version)) {
+            continue;
+        }
+        for (size_t k = 0; k < row->n_requests; k++) {
+            const struct kb_request *q = &row->requests[k];
+            const char *name = q->names.n ? q->names.items[0] : "{";
+            const struct kb_provider *v =
+                !strchr(name, '{') ? provider_beside(&provides, name, package) : NULL;
+            if (v && (q->required || q->warn) && strcmp(v->package, package) != 0) {
+                VEC_PUSH(m->arena, &out,
+                         (struct diag_opened){name, v->package, v->folder, row->objects.items[0],
+                                              row->id});
             }
         }
     }
-    return words;
+    return out;
 }

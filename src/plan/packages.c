@@ -546,10 +546,12 @@ static const char *folders_of(struct planner *p, const struct found *f)
 static const char *with_folders_of_again(struct planner *p, const char *list)
 {
     for (size_t i = 0; i < p->again.n; i++) {
-        const char *folder = reinstall_of(p->again.items[i])->folder;
-        const char *fence = arena_printf(p->a, ":%s:", list);
-        if (folder && !strstr(fence, arena_printf(p->a, ":%s:", folder))) {
-            list = arena_printf(p->a, "%s%s%s", list, *list ? ":" : "", folder);
+        for (struct str rest = str_of(reinstall_of(p->again.items[i])->folders); rest.s;) {
+            const char *folder = str_dup(p->a, str_cut(&rest, ':'));
+            const char *fence = arena_printf(p->a, ":%s:", list);
+            if (*folder && !strstr(fence, arena_printf(p->a, ":%s:", folder))) {
+                list = arena_printf(p->a, "%s%s%s", list, *list ? ":" : "", folder);
+            }
         }
     }
     return list;

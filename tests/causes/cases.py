@@ -41,7 +41,9 @@ def case(cause, cls, culprit, name=None, **more):
 # ---- not there, or not where the loader looks -----------------------------------------------
 
 @case("library-missing", "lib-missing", "libcublas.so.12",
-      repair=r"pip install nvidia-cublas-cu12 && export LD_LIBRARY_PATH=\S*/nvidia/cublas/lib")
+      evidence="libcublasLt.so.12.* opens libnvrtc.so.12",
+      repair=r"pip install nvidia-cublas-cu12 nvidia-cuda-nvrtc-cu12 && "
+             r"export LD_LIBRARY_PATH=\S*/nvidia/cublas/lib:\S*/nvidia/cuda_nvrtc/lib")
 def missing_dlopen(t, bad):
     t.python().ctranslate2()
     if not bad:
@@ -381,11 +383,11 @@ not_searched("folder", *UNUSABLE,
 not_searched("machine", "library-wrong-architecture", "lib-missing", "machine", "aarch64")
 not_searched("dangling", "library-dangling-link", "lib-missing", dangle, "leads nowhere")
 not_searched("file-mode", "library-unreadable", "permission",
-             lambda t, p: t.real(p).chmod(tree.closed(0o600)), "cannot be read", repair=r"chmod a\+rX \S*\.so\.12$")
+             lambda t, p: t.real(p).chmod(tree.closed(0o600)), "cannot be read", repair=r"chmod a\+rX \S*\.so\.12 && export \S*/nvidia/cublas/lib")
 not_searched("folder-mode", "library-unreadable", "permission",
              lambda t, p: t.real(t.site + "/nvidia").chmod(tree.closed(0o700)),
              "cannot be read by this user .nvidia-cublas-cu12 12.4.5.8 records it.*search permission",
-             repair=r"chmod -R a\+rX \S*/nvidia$")
+             repair=r"chmod -R a\+rX \S*/nvidia && export \S*/nvidia/cublas/lib")
 
 
 @case("library-unreadable", "permission", "_ext.*.so", repair=r"chmod -R a\+rX \S*/ctranslate2$")

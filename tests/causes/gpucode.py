@@ -90,7 +90,8 @@ choice("choice-by-number-of-unknown-order", "0", "GPU-00000000-0000-0000-0000-00
 
 
 @case("gpu-code-missing", "arch-unsupported", "libctranslate2-01234567.so.4",
-      repair=r"driver to 570\.26 or later[\s\S]*pip install 'ctranslate2>=4\.6\.1,<4\.6\.3' 'nvidia-cudnn-cu12>=9\.1,<10'",
+      repair=r"driver to 570\.26 or later[\s\S]*pip install 'ctranslate2>=4\.6\.1,<4\.6\.3' "
+             r"'nvidia-cudnn-cu12==9\.1\.0\.\*' && export \S*/nvidia/cudnn/lib",
       evidence=r"ISA 8\.7, driver 550\.90\.07 knows.*8\.4.*"
                "unsupported toolchain")
 def ptx_too_new_for_the_driver(t, bad):

@@ -606,7 +606,8 @@ def pip_refuses_a_managed_python(exe, folder, show):
             ("machine", True, False, False, [
                 "apt-get install -y python3-venv && /usr/bin/python3.11 -m venv "
                 "--system-site-packages ./.venv && ./.venv/bin/python -m " + plain,
-                'export LD_LIBRARY_PATH="$PWD"/.venv/lib/python3.11/site-packages/nvidia/cublas/lib"',
+                'export LD_LIBRARY_PATH="$PWD"/.venv/lib/python3.11/site-packages/nvidia/cublas/lib'
+                ':"$PWD"/.venv/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib"',
                 "pip refuses to install into it (EXTERNALLY-MANAGED)"])):
         tree = Tree(folder / name).python()
         tree.put("/usr/lib/python3.11/EXTERNALLY-MANAGED", "[externally-managed]\n")

@@ -11,6 +11,7 @@ text output. A repair that moves a package to another release asks for what that
 """
 
 import argparse
+import collections
 import fnmatch
 import json
 import os
@@ -34,9 +35,11 @@ import rocm  # noqa: E402,F401  (adds its cases)
 import live  # noqa: E402
 import orders  # noqa: E402,F401  (adds its answers)
 import releases  # noqa: E402
+import repairs  # noqa: E402
 import xpu  # noqa: E402,F401  (adds its cases)
 from tree import Tree  # noqa: E402
 
+REPAIRS = collections.Counter()  # what became of the commands that repairs print
 EXPECTED_STATUS = {"ok": 0, "broken": 1, "unknown": 3}
 
 
@@ -108,25 +111,39 @@ def judge(case, document):
             yield "no shell takes: " + repair["command"]
 
 
-def after_export(command, env):
-    """The variables as a shell has them after the command."""
-    done = subprocess.run(["sh", "-c", command + '\nprintf %s "$LD_LIBRARY_PATH"'],
-                          env={"PATH": "/usr/bin:/bin", **env}, capture_output=True, text=True,
-                          check=True)
-    return {**env, "LD_LIBRARY_PATH": done.stdout} if done.stdout else {
-        k: v for k, v in env.items() if k != "LD_LIBRARY_PATH"}
+def key(finding):
+    return finding["cause"], finding["culprit"]
 
 
-def repaired(exe, case, tree, wants, document):
-    """Carries the environment's repairs out; yields those that repair nothing."""
-    for f in document["findings"]:
-        for repair in f["repairs"]:
-            command = repair["command"] or ""
-            if f["cause"] != case.cause or not re.match(r"(export|unset) LD_LIBRARY_PATH", command):
-                continue
-            after = check(exe, tree, wants, after_export(command, wants.get("env", {})))
-            if serious(after):
-                yield "after %s: %s" % (command, [told(x) for x in serious(after)])
+def after_repair(exe, case, tree, wants, command, folder):
+    """The findings after a repair; where it changes files, of the tree built again."""
+    twin = None
+    if repairs.changes_files(command):
+        tree, twin = Tree(folder / "bad", case.prefix), Tree(folder / "good", case.prefix)
+        wants = case.build(tree, True) or {}
+        case.build(twin, False)
+    env = repairs.carried_out(tree, twin, command, wants.get("env", {}))
+    return check(exe, tree, wants, env)
+
+
+def repaired(exe, case, tree, wants, document, folder):
+    """Carries out the repairs of a tree's findings; yields what they leave, and what they bring."""
+    before = {key(f) for f in serious(document)}
+    printed = [(f, r["command"]) for f in document["findings"] for r in f["repairs"]]
+    for n, (finding, command) in enumerate(printed):
+        if not command:
+            continue
+        try:
+            after = after_repair(exe, case, tree, wants, command, folder / ("repair%d" % n))
+        except repairs.NotModelled as reason:
+            REPAIRS[str(reason)] += 1
+            continue
+        REPAIRS["carried out"] += 1
+        for f in after["findings"]:
+            if key(f) == key(finding):
+                yield "still there after %s: %s" % (command, told(f))
+            elif f["severity"] != "note" and key(f) not in before:
+                yield "new after %s: %s" % (command, told(f))
 
 
 def run_case(exe, case, folder, show):
@@ -137,7 +154,7 @@ def run_case(exe, case, folder, show):
         args = arguments(tree, wants, wants.get("env", {}))
         print(gpumend(exe, args, wants.get("as_nobody"))[1])
     wrong = list(judge(case, document))
-    wrong += repaired(exe, case, tree, wants, document)
+    wrong += repaired(exe, case, tree, wants, document, folder)
     wrong += [w for f in document["findings"] for r in f["repairs"]
               for w in releases.lacking(tree, r["command"] or "")]
     twin = Tree(folder / "good", case.prefix)
@@ -216,6 +233,8 @@ def main():
             counts[state] += 1
             if state != "PASS" or args.show:
                 print("%s %s" % (state, name) + "".join("\n     " + w for w in wrong), flush=True)
+    for reason, n in REPAIRS.most_common():
+        print("repairs, %s: %d" % (reason, n))
     print("%d passed, %d failed, %d skipped" % tuple(counts.values()))
     return 1 if counts["FAIL"] else 0
 

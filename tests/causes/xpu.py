@@ -33,8 +33,12 @@ def oneapi(t, *names):
               "libur_adapter_level_zero.so.0": ["libumf.so.0"]}
     for name in names:
         t.lib(t.prefix + "/lib/" + name, needed=needed.get(name, []), rpath="$ORIGIN/../lib")
-    t.dist("intel-sycl-rt", "2025.2.1", [])
-    t.dist("intel-cmplr-lib-ur", "2025.2.1", [])
+    umf = ["umf"] if "libumf.so.0" in names else []
+    for package, start in (("intel-sycl-rt", "libsycl"), ("intel-cmplr-lib-ur", "libur_")):
+        t.dist(package, "2025.2.1", ["../../../lib/" + n for n in names if n.startswith(start)],
+               requires=umf if start == "libur_" else [])
+    for package in umf:
+        t.dist(package, "0.11.0", ["../../../lib/libumf.so.0"])
 
 
 @case("build-without-gpu", "cpu-only-build", "torch", severity="warning",
