@@ -215,11 +215,27 @@ static bool may_do_without_cudnn(struct planner *p, const struct diag_finding *f
     return false;
 }
 
+/* An RPATH goes before LD_LIBRARY_PATH: a copy that pip brings is never looked at. */
+static bool is_held_by_rpath(const struct planner *p, const struct diag_finding *f)
+{
+    for (size_t i = 0; f->cause == DIAG_LIBRARY_WRONG_COPY && i < p->m->processes.n; i++) {
+        const struct ldso_process *l = p->m->processes.items[i]->ldso;
+        for (size_t n = 0; l && n < l->requests.n; n++) {
+            const struct ldso_object *o = l->requests.items[n]->object;
+            const char *name = !o ? NULL : o->soname ? o->soname : path_base(o->path);
+            if (name && o->via == LDSO_VIA_RPATH && strcmp(name, f->culprit) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void read_findings(struct planner *p, const struct diag_report *report)
 {
     for (size_t i = 0; i < report->findings.n; i++) {
         const struct diag_finding *f = report->findings.items[i];
-        if (f->severity != DIAG_ERROR) {
+        if (f->severity != DIAG_ERROR || is_held_by_rpath(p, f)) {
             continue;
         }
         if (reinstall_of(f)) {
@@ -520,6 +536,32 @@ static bool is_changed(const struct found *f, const char *package)
     return false;
 }
 
+/* A library in a folder of LD_LIBRARY_PATH finds there alone what it opens by name itself. */
+static const char *with_folders_opened(struct planner *p, const struct found *f, const char *list)
+{
+    for (size_t i = 0; i < f->answer.changes.n; i++) {
+        const struct plan_solve_change *c = &f->answer.changes.items[i];
+        const char *site = site_folder(p), *below = plan_knowledge_folder(&p->k, c->package->name);
+        const char *own = site && below ? path_join(p->a, site, below) : "";
+        if (!*own || !strstr(arena_printf(p->a, ":%s:", list), arena_printf(p->a, ":%s:", own))) {
+            continue;
+        }
+        bool again = false;
+        for (size_t n = 0; n < c->release->n_needs; n++) {
+            const struct plan_solve_need *need = &c->release->needs[n];
+            const char *longer = need->strict && is_changed(f, need->package)
+                                     ? with_folder(p, list, need->package, true)
+                                     : list;
+            again = again || longer != list;
+            list = longer;
+        }
+        if (again) {
+            i = (size_t)-1; // its own may be among the packages before
+        }
+    }
+    return list;
+}
+
 /* Folders of the libraries that the askers ask the loader for by name; "" if there are none. */
 static const char *folders_of(struct planner *p, const struct found *f)
 {
@@ -539,7 +581,7 @@ static const char *folders_of(struct planner *p, const struct found *f)
         list = with_folder(p, list, p->needs.items[i].package,
                            is_changed(f, p->needs.items[i].package));
     }
-    return list;
+    return with_folders_opened(p, f, list);
 }
 
 /* ... and those of libraries that come back, in which their askers do not look. */

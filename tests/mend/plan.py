@@ -12,6 +12,7 @@ each request of the proof must end where the proof says. A start-up hook cannot 
 """
 
 import argparse
+import collections
 import fnmatch
 import importlib.util
 import json
@@ -65,6 +66,9 @@ OFFERED = {
     'compat-branch-not-listed': ['env', 'preload', 'hook'],
     'compat-older-than-driver': ['env', 'preload', 'hook'],
 }
+
+
+PACKAGES = collections.Counter()  # what became of the ways that install packages
 
 
 class Wrong(Exception):
@@ -194,6 +198,22 @@ def try_way(exe, case, way, plan, folder):
     return list(judge_way(way, plan, causes.check(exe, tree, wants, env)))
 
 
+def try_packages(exe, case, way, plan, folder):
+    """The same for packages, which the model of pip in tests/causes/repairs.py installs."""
+    tree, twin = Tree(folder / "bad", case.prefix), Tree(folder / "good", case.prefix)
+    wants = case.build(tree, True) or {}
+    case.build(twin, False)
+    env = wants.get("env", {})
+    try:
+        for step in way["steps"]:
+            env = causes.repairs.carried_out(tree, twin, step["command"] or "", env)
+    except causes.repairs.NotModelled as reason:
+        PACKAGES[str(reason)] += 1
+        return []
+    PACKAGES["carried out"] += 1
+    return list(judge_way(way, plan, causes.check(exe, tree, wants, env)))
+
+
 def judge_shape(way):
     if way["unproved"] is None and way["reach"] in ("packages", "hand"):
         yield "no reason why it is not proved"
@@ -235,6 +255,9 @@ def run_case(exe, case, folder, show):
             place = folder / ("way%d" % i)
             wrong += ["way %d (%s): %s" % (way["number"], kinds(way), w)
                       for w in try_way(exe, case, way, plan, place)]
+    for way in [w for w in plan["ways"] if w["reach"] == "packages"]:
+        wrong += ["way %d: %s" % (way["number"], w)
+                  for w in try_packages(exe, case, way, plan, folder / ("p%d" % way["number"]))]
     twin = Tree(folder / "good", case.prefix)
     wants = case.build(twin, False) or {}
     plan = fix(exe, twin, wants)
@@ -267,6 +290,8 @@ def main():
             if state != "PASS":
                 print("%s %s" % (state, case.name) + "".join("\n     " + w for w in wrong),
                       flush=True)
+    for reason, n in PACKAGES.most_common():
+        print("ways of packages, %s: %d" % (reason, n))
     print("%d passed, %d failed" % tuple(counts.values()))
     return 1 if counts["FAIL"] else 0
 
