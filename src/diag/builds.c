@@ -1,6 +1,7 @@
 /*
  * Builds that cannot use the GPU that is here: for the CPU alone, for the other vendor, or two
- * builds of onnxruntime in one folder. Without a GPU that programs can use nothing is said.
+ * builds of onnxruntime in one folder. Without a GPU that programs can use nothing is said, except
+ * that onnxruntime-gpu, which was asked for, is gone.
  */
 #include <string.h>
 
@@ -313,13 +314,16 @@ static void rule_ort(struct diag *d, const struct machine *x)
     const struct py_dist *cpu = built_dist(d, "onnxruntime"),
                          *gpu = built_dist(d, "onnxruntime-gpu");
     const char *module = cpu && gpu ? ort_module(d) : NULL;
-    if (!module || !x->nvidia || strcmp(cpu->site, gpu->site) != 0) {
+    if (!module || strcmp(cpu->site, gpu->site) != 0) {
         return;
     }
     enum py_answer of_cpu = model_is_own_file(d->m, cpu, module);
     enum py_answer of_gpu = model_is_own_file(d->m, gpu, module);
     bool cpu_won = of_cpu == PY_YES && of_gpu == PY_NO;
     bool gpu_won = of_gpu == PY_YES && of_cpu == PY_NO;
+    if (!cpu_won && !x->nvidia) {
+        return;
+    }
     struct diag_finding *f = diag_add(
         d, DIAG_ONNXRUNTIME_TWICE, "onnxruntime", "onnxruntime",
         cpu_won
@@ -329,7 +333,7 @@ static void rule_ort(struct diag *d, const struct machine *x)
                   d->a, "%s and %s are installed over one another%s.", title(d, cpu), title(d, gpu),
                   gpu_won ? "; the one for the GPU came last, until either is updated" : ""));
     f->stage = DIAG_STAGE_USE;
-    f->severity = cpu_won ? DIAG_ERROR : DIAG_NOTE;
+    f->severity = !cpu_won ? DIAG_NOTE : x->nvidia ? DIAG_ERROR : DIAG_WARNING;
     seen_where_imported(d, f, cpu->name);
     seen_where_imported(d, f, gpu->name);
     diag_evidence(d, f, "%s has the size that the RECORD of %s has",
@@ -350,6 +354,6 @@ void diag_rule_builds(struct diag *d)
         rule_torch(d, &x);
         rule_objects(d, &x);
         rule_pairs(d, &x);
-        rule_ort(d, &x);
     }
+    rule_ort(d, &x);
 }

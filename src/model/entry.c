@@ -18,6 +18,7 @@
 #include "base/pages.h"
 #include "elf/image.h"
 #include "gpu/code.h"
+#include "model/imports.h"
 #include "model/requires.h"
 #include "py/dist.h"
 #include "py/owner.h"
@@ -269,7 +270,11 @@ static void find_candidates(struct candidates *c)
             continue;
         }
         VEC_PUSH(m->arena, &m->known, dist);
-        if (c->n < ENTRIES_MAX) {
+        const struct kb_import *present;
+        (void)model_find_import(m, row->module, &present); // of two packages the one that is there
+        bool is_gone = present && present != row && strcmp(present->module, row->module) == 0 &&
+                       py_env_by_dist(m->env, present->package) != dist;
+        if (!is_gone && c->n < ENTRIES_MAX) {
             c->items[c->n++] = (struct candidate){.row = row, .dist = dist};
         }
     }

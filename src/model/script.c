@@ -7,6 +7,7 @@
 #include "kb/libver.h"
 #include "model/family.h"
 #include "model/gpu.h"
+#include "model/imports.h"
 #include "model/orders.h"
 #include "model/package.h"
 #include "model/replay.h"
@@ -72,52 +73,11 @@ bool model_version_fits(struct arena *a, const char *set, const char *version)
            py_specifiers_match(&s, str_of(version)) == PY_YES;
 }
 
-/* A module, one below it (its import brings those above), or the distribution. */
-static bool row_name_is(const struct kb_import *row, const char *name)
-{
-    size_t n = strlen(row->module);
-    bool below = strncmp(row->module, name, n) == 0 && (name[n] == '\0' || name[n] == '.');
-    return below || py_name_eq(str_of(row->package), str_of(name));
-}
-
-/* The installed distribution that `name` (of a module or a distribution) means, and its row. */
-static const struct py_dist *find_import(struct model *m, const char *name,
-                                         const struct kb_import **ret_row)
-{
-    const struct py_dist *dist = NULL;
-    *ret_row = NULL;
-    for (size_t i = 0; i < m->imports.n; i++) {
-        const struct kb_import *row = &m->imports.rows[i];
-        const struct py_dist *d =
-            row_name_is(row, name) ? py_env_by_dist(m->env, row->package) : NULL;
-        if (!d) {
-            continue;
-        }
-        dist = d;
-        if (model_version_fits(m->arena, row->versions, d->version)) {
-            *ret_row = row;
-            return d;
-        }
-    }
-    return dist ? dist : py_env_by_dist(m->env, name);
-}
-
-/* Whether what the import loads is known of a release, installed or not. */
-static bool is_row_of_any(const struct model *m, const char *name)
-{
-    for (size_t i = 0; i < m->imports.n; i++) {
-        if (row_name_is(&m->imports.rows[i], name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether the package is there, and what its import loads is known. */
 static bool name_is_known(struct model *m, const char *name)
 {
     const struct kb_import *row = NULL;
-    return find_import(m, name, &row) && row;
+    return model_find_import(m, name, &row) && row;
 }
 
 /* ------------------------------------------------------------------ loading */
@@ -793,7 +753,8 @@ static const char *object_version(struct run *r, const struct kb_dlopen *row, st
     return NULL;
 }
 
-/* Whether the object lies in the site folder of the package, and that has a fitting version. */
+/* Whether the object lies in the site folder of the package, was not overwritten by another's, and
+ * the package has a fitting version. */
 static bool belongs_to(struct run *r, const struct ldso_object *o, const char *package,
                        const char *versions)
 {
@@ -802,7 +763,8 @@ static bool belongs_to(struct run *r, const struct ldso_object *o, const char *p
         return true;
     }
     return dist && starts_with(o->path, dist->site) &&
-           model_version_fits(r->m->arena, versions, dist->version);
+           model_version_fits(r->m->arena, versions, dist->version) &&
+           !(o->file && py_overwritten_by(r->m->env, dist, o->path, o->file->image.size));
 }
 
 /* Whether the object is a build that does not make the requests of the row. */
@@ -880,8 +842,9 @@ static bool row_is_repeated(struct run *r, const struct imported *by,
     for (size_t i = 0; by->row && i < by->row->n_steps && !found; i++) {
         const struct kb_step *s = &by->row->steps[i];
         const struct kb_import *row = NULL;
-        const struct py_dist *dist =
-            s->kind == KB_STEP_IMPORT && !s->optional ? find_import(r->m, s->package, &row) : NULL;
+        const struct py_dist *dist = s->kind == KB_STEP_IMPORT && !s->optional
+                                         ? model_find_import(r->m, s->package, &row)
+                                         : NULL;
         const struct imported *part = dist ? find_imported(r, dist) : NULL;
         for (size_t k = 0; part && k < part->opened.n && !found; k++) {
             found = part->opened.items[k].row == one->row &&
@@ -998,7 +961,7 @@ static bool requires_known(struct model *m, struct py_dist *dist)
         struct gm_err err;
         const struct kb_import *row = NULL;
         if (py_requirement_parse(m->arena, meta->requires_dist[i], &q, &err) == 0 &&
-            find_import(m, str_dup(m->arena, q.name), &row) && row) {
+            model_find_import(m, str_dup(m->arena, q.name), &row) && row) {
             return true;
         }
     }
@@ -1085,13 +1048,13 @@ static void preload_before(struct run *r, const char *module)
 static bool do_import(struct run *r, const char *name)
 {
     const struct kb_import *row = NULL;
-    const struct py_dist *dist = find_import(r->m, name, &row);
+    const struct py_dist *dist = model_find_import(r->m, name, &row);
     run_hook(r, row ? row->module : name);
     preload_before(r, row ? row->module : name);
     if (!dist || !row) {
         if (r->depth == 0) {
             import_unknown(r, name);
-        } else if (dist && is_row_of_any(r->m, name)) {
+        } else if (dist && model_import_is_known(r->m, name)) {
             note_unsure(r, arena_printf(r->m->arena, "what the import of %s %s loads is not known",
                                         dist->name, dist->version));
         }
@@ -1131,7 +1094,7 @@ static bool prepare_use(struct run *r, struct imported *by, const char *module)
 static void do_use(struct run *r, const char *name)
 {
     const struct kb_import *row = NULL;
-    const struct py_dist *dist = find_import(r->m, name, &row);
+    const struct py_dist *dist = model_find_import(r->m, name, &row);
     struct imported *by = dist ? find_imported(r, dist) : NULL;
     if (!by) {
         return;
@@ -1168,7 +1131,7 @@ static const char *module_below(const struct kb_import *row, const char *name)
 static void do_use_part(struct run *r, const char *part, const char *application)
 {
     const struct kb_import *row = NULL;
-    const struct py_dist *dist = find_import(r->m, application, &row);
+    const struct py_dist *dist = model_find_import(r->m, application, &row);
     struct imported *by = dist ? find_imported(r, dist) : NULL;
     if (!by) {
         return;
@@ -1191,7 +1154,7 @@ typedef VEC(const struct imported *) use_parts;
 static void parts_of_use(struct run *r, const char *name, use_parts *seen, use_parts *out)
 {
     const struct kb_import *row = NULL;
-    const struct py_dist *dist = find_import(r->m, name, &row);
+    const struct py_dist *dist = model_find_import(r->m, name, &row);
     struct imported *by = dist ? find_imported(r, dist) : NULL;
     for (size_t i = 0; by && i < seen->n; i++) {
         by = seen->items[i] == by ? NULL : by;
@@ -1266,7 +1229,7 @@ static bool is_first_within(const struct kb_import *row, size_t step)
 static void add_choice(struct run *r, const char *use, const use_parts *parts)
 {
     const struct kb_import *row = NULL;
-    (void)find_import(r->m, use, &row); // known: it has parts
+    (void)model_find_import(r->m, use, &row); // known: it has parts
     if (row && row->role == KB_ROLE_APPLICATION && n_opening(row, parts) > 1) {
         size_t n = r->out->choices.n;
         for (size_t i = 0; i < row->n_steps; i++) {

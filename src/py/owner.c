@@ -311,6 +311,33 @@ struct py_owned_file py_owner(struct py_env *env, const char *path)
     return (struct py_owned_file){o->dist, o->row.size_bytes, o->row.has_size, o->row.hash};
 }
 
+const struct py_dist *py_overwritten_by(struct py_env *env, const struct py_dist *dist,
+                                        const char *path, uint64_t size_bytes)
+{
+    const struct py_owner_index *index = owner_index(env, OWNED_LIBRARIES);
+    const char *normal = path_normal(env->arena, path);
+    uint64_t hash = str_hash(normal, strlen(normal));
+    const struct py_dist *writer = NULL;
+    bool lost = false;
+    for (size_t i = lower_bound(index, hash); i < index->files.n; i++) {
+        const struct owned *o = index->sorted[i].file;
+        if (o->hash != hash) {
+            break;
+        }
+        if (!o->row.has_size ||
+            strcmp(row_path(env->arena, o->dist->site, o->row.path), normal) != 0) {
+            continue;
+        }
+        bool fits = o->row.size_bytes == size_bytes;
+        if (o->dist == dist) {
+            lost = !fits;
+        } else if (fits) {
+            writer = o->dist;
+        }
+    }
+    return lost ? writer : NULL;
+}
+
 size_t py_recorded_libraries(struct py_env *env, const char *name, const char ***ret)
 {
     const struct py_owner_index *index = owner_index(env, OWNED_LIBRARIES);

@@ -27,6 +27,11 @@ struct py_owned_file {
  */
 struct py_owned_file py_owner(struct py_env *env, const char *path);
 
+/* The distribution that wrote its own library over that of `dist`: it lists the file with the size
+ * that it has, and `dist` with another. NULL: none did, or the lists do not say. */
+const struct py_dist *py_overwritten_by(struct py_env *env, const struct py_dist *dist,
+                                        const char *path, uint64_t size_bytes);
+
 /* The absolute paths at which distributions list a library of that file name, whether it is there
  * or not, in the order of their distributions. The paths and the array are in the environment's
  * arena. */

@@ -10,7 +10,7 @@ from pathlib import Path
 from cases import case
 from devices import COMPAT, compat_library
 from gpufile import cuda_library, hip_library, with_sections  # noqa: F401
-from tree import SYSTEM, TAG, compiled
+from tree import ORT_NEEDS, SYSTEM, TAG, compiled
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trees"))
 from build import amd_nodes, merged, nvidia, system  # noqa: E402
@@ -231,6 +231,20 @@ def onnxruntime_over_the_one_for_the_gpu(t, bad):
     if bad:
         t.put(t.site + "/" + module, ours + bytes(64))
         t.dist("onnxruntime", "1.23.2", [module])
+
+
+@case("onnxruntime-twice", "python-dep-conflict", "onnxruntime", severity="warning",
+      repair="uninstall -y onnxruntime onnxruntime-gpu && .*install onnxruntime-gpu==1.23.2")
+def onnxruntime_over_the_one_for_a_gpu_that_is_not_here(t, bad):
+    """The provider's libraries are left over: nothing opens them, so none of theirs is missing."""
+    t.python().machine(MACHINES["cpu-only"][1])
+    t.onnxruntime()
+    module = "onnxruntime/capi/onnxruntime_pybind11_state.%s.so" % TAG
+    if bad:
+        t.put(t.site + "/" + module, t.real(t.site + "/" + module).read_bytes() + bytes(64))
+        t.dist("onnxruntime", "1.23.2", [module])
+    for name in () if bad else ORT_NEEDS:
+        t.lib(SYSTEM + "/" + name)
 
 
 # ---- requirements ---------------------------------------------------------------------------

@@ -1,0 +1,95 @@
+#include "model/imports.h"
+
+#include <string.h>
+
+#include "py/owner.h"
+#include "py/requirement.h"
+
+/* A module, one below it (its import brings those above), or the distribution. */
+static bool row_name_is(const struct kb_import *row, const char *name)
+{
+    size_t n = strlen(row->module);
+    bool below = strncmp(row->module, name, n) == 0 && (name[n] == '\0' || name[n] == '.');
+    return below || py_name_eq(str_of(row->package), str_of(name));
+}
+
+bool model_import_is_known(const struct model *m, const char *name)
+{
+    for (size_t i = 0; i < m->imports.n; i++) {
+        if (row_name_is(&m->imports.rows[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first by the order of the rows, other than `except`. */
+static const struct py_dist *first_import(struct model *m, const char *name,
+                                          const struct py_dist *except,
+                                          const struct kb_import **ret_row)
+{
+    const struct py_dist *dist = NULL;
+    *ret_row = NULL;
+    for (size_t i = 0; i < m->imports.n; i++) {
+        const struct kb_import *row = &m->imports.rows[i];
+        const struct py_dist *d =
+            row_name_is(row, name) ? py_env_by_dist(m->env, row->package) : NULL;
+        if (!d || d == except) {
+            continue;
+        }
+        dist = d;
+        if (model_version_fits(m->arena, row->versions, d->version)) {
+            *ret_row = row;
+            return d;
+        }
+    }
+    return dist;
+}
+
+/* The distribution whose libraries lie where this one lists its own; NULL: none, or the RECORDs do
+ * not say. */
+static const struct py_dist *find_overwriter(struct model *m, const struct py_dist *dist)
+{
+    struct py_libraries list;
+    (void)py_dist_libraries(m->env, dist, &list); // empty without a RECORD
+    for (size_t i = 0; i < list.rows.n; i++) {
+        const char *path =
+            path_join(m->arena, dist->site, str_dup(m->arena, list.rows.items[i].path));
+        struct stat st;
+        const struct py_dist *by = root_stat(m->root, path, &st) == 0
+                                       ? py_overwritten_by(m->env, dist, path, (uint64_t)st.st_size)
+                                       : NULL;
+        if (by) {
+            return by;
+        }
+    }
+    return NULL;
+}
+
+/* As above; read once. */
+static const struct py_dist *overwriter(struct model *m, const struct py_dist *dist)
+{
+    const char *key = arena_printf(m->arena, "overwriter of %s", dist->info);
+    const struct py_dist **kept = ldso_store_recall(m->store, key);
+    if (!kept) {
+        kept = arena_alloc(m->arena, sizeof *kept);
+        *kept = find_overwriter(m, dist);
+        ldso_store_remember(m->store, key, (void *)kept);
+    }
+    return *kept;
+}
+
+const struct py_dist *model_find_import(struct model *m, const char *name,
+                                        const struct kb_import **ret_row)
+{
+    const struct kb_import *other_row = NULL;
+    const struct py_dist *dist = first_import(m, name, NULL, ret_row);
+    const struct py_dist *other =
+        *ret_row ? first_import(m, (*ret_row)->module, dist, &other_row) : NULL;
+    if (other && other_row && strcmp(other_row->module, (*ret_row)->module) == 0 &&
+        overwriter(m, dist) == other) {
+        *ret_row = other_row;
+        return other;
+    }
+    return dist ? dist : py_env_by_dist(m->env, name);
+}

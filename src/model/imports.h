@@ -1,0 +1,20 @@
+/*
+ * Which installed package a name means, and what the knowledge base (kb/imports) knows of its
+ * import.
+ */
+#ifndef GPUMEND_MODEL_IMPORTS_H
+#define GPUMEND_MODEL_IMPORTS_H
+
+#include "model/model.h"
+#include "py/dist.h"
+
+/* The installed distribution that `name` (of a module, of one below it, or of a distribution)
+ * means, or NULL; its row is NULL where nothing is known of this release. Of two that bring one
+ * module it is the one whose libraries are there, as with onnxruntime and onnxruntime-gpu. */
+const struct py_dist *model_find_import(struct model *m, const char *name,
+                                        const struct kb_import **ret_row);
+
+/* Whether what the import loads is known of a release, installed or not. */
+bool model_import_is_known(const struct model *m, const char *name);
+
+#endif
