@@ -475,7 +475,7 @@ static void what_comes_back_where_nobody_looks(void **state)
     install(t, 11, "nvidia-cublas-cu12 12.4.5.8");
     struct diag_finding *f = finding(t, "lib-missing", "libcublas.so.12", "ctranslate2");
     f->repairs.items[0].reinstall = "nvidia-cublas-cu12 12.4.5.8";
-    f->repairs.items[0].folder = "/opt/v/lib";
+    f->repairs.items[0].folders = "/opt/v/lib";
     assert_string_equal(planned(t, NULL, 36),
                         "--force-reinstall --no-deps nvidia-cublas-cu12==12.4.5.8");
     const struct plan_way *way = &t->plan.ways.items[0];
