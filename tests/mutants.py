@@ -42,7 +42,7 @@ SUITES = {
     "diag": [*VERDICT, "image-findings", "cli"],
     "plan": ["plan", "commands", "launcher", "causes", "choose"],
     "apply": ["mend-apply", "acting", "killed", "commands", "swapped", "api"],
-    "log": ["explain-command", "explain-generality", "explain"],
+    "log": ["explain-command", "explain-generality", "explain", "explain-words"],
     "image": ["image-layers", "image-findings", "container-settings", "hostile-forms"],
 }
 
@@ -138,7 +138,7 @@ def run(command, folder, limit_s=LIMIT_S):
 
 def suite_command(suite):
     if suite == "unit":
-        return ["meson", "test", "-C", "build", "--no-rebuild", "--no-stdsplit", "-t", "0.5"]
+        return ["meson", "test", "-C", "build", "--no-rebuild", "--no-stdsplit", "-t", "4"]
     return [PY, "tests/run.py", "--build", "build", "--jobs", "1", "--only", suite]
 
 

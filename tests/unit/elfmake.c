@@ -83,7 +83,8 @@ static void put_symbols(struct maker *m, struct tables *t)
     m->n += s->is32 ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
     for (size_t i = 0; i < count_symbols(s, false); i++) {
         const struct elfmake_symbol *sym = &s->symbols[i];
-        unsigned char info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+        unsigned char info =
+            sym->defined && s->info ? s->info : ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
         uint64_t value = sym->defined ? 0x40 : 0;
         put(m, string(m, sym->name), 4);
         if (s->is32) {

@@ -30,6 +30,7 @@ struct elfmake {
     bool sysv_hash;                              // DT_HASH, else DT_GNU_HASH
     struct str note;                             // text of an "FDO" note of type NOTE_DLOPEN
     bool exec_stack, no_load;
+    unsigned char info; // st_info of the symbols that are defined; 0: global functions
     uint64_t flags_1;
     struct str constants; // put into the file as they are
 };

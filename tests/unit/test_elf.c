@@ -3,12 +3,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "elf/image.h"
+#include "elf/names.h"
 #include "elfmake.h"
 
 static struct arena arena;
@@ -444,6 +446,74 @@ static void what_is_no_elf(void **state)
     }
 }
 
+enum { LONG = 400, LONG_WALKS = 1000 };
+
+/* A library all of whose symbols are in one chain of DT_GNU_HASH; their values are their numbers.
+ */
+static struct str one_chain(void)
+{
+    enum {
+        DYNAMIC_AT = 0x100,
+        STRINGS_AT = 0x200,
+        NAME = 8,
+        SYMBOLS_AT = 0x2000,
+        HASH_AT = 0x6000
+    };
+    static unsigned char file[0x8000];
+    const Elf64_Ehdr head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+                             .e_type = ET_DYN,
+                             .e_machine = EM_X86_64,
+                             .e_version = EV_CURRENT,
+                             .e_phoff = sizeof head,
+                             .e_ehsize = sizeof head,
+                             .e_phentsize = sizeof(Elf64_Phdr),
+                             .e_phnum = 2};
+    const Elf64_Dyn dynamic[] = {
+        {DT_STRTAB, {STRINGS_AT}}, {DT_STRSZ, {(LONG + 1) * NAME}},
+        {DT_SYMTAB, {SYMBOLS_AT}}, {DT_SYMENT, {sizeof(Elf64_Sym)}},
+        {DT_GNU_HASH, {HASH_AT}},  {DT_NULL, {0}},
+    };
+    const Elf64_Phdr segments[] = {
+        {.p_type = PT_LOAD, .p_filesz = sizeof file, .p_memsz = sizeof file, .p_align = 0x1000},
+        {.p_type = PT_DYNAMIC,
+         .p_offset = DYNAMIC_AT,
+         .p_vaddr = DYNAMIC_AT,
+         .p_filesz = sizeof dynamic,
+         .p_memsz = sizeof dynamic}};
+    const uint32_t hash[] = {1, 1, 1, 6, 0xffffffff, 0xffffffff, 1}; // the filter lets all through
+    memcpy(file, &head, sizeof head);
+    memcpy(file + sizeof head, segments, sizeof segments);
+    memcpy(file + DYNAMIC_AT, dynamic, sizeof dynamic);
+    memcpy(file + HASH_AT, hash, sizeof hash);
+    for (unsigned i = 1; i <= LONG; i++) {
+        char *name = (char *)file + STRINGS_AT + (size_t)i * NAME;
+        assert_true(snprintf(name, NAME, "f%u", i) < NAME);
+        const Elf64_Sym symbol = {.st_name = i * NAME,
+                                  .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+                                  .st_shndx = 1,
+                                  .st_value = i};
+        uint32_t chain = (elf_lookup_key(name).gnu_hash & ~1u) | (i == LONG);
+        memcpy(file + SYMBOLS_AT + i * sizeof symbol, &symbol, sizeof symbol);
+        memcpy(file + HASH_AT + sizeof hash + (i - 1) * sizeof chain, &chain, sizeof chain);
+    }
+    return (struct str){(const char *)file, sizeof file};
+}
+
+/* A long chain that is walked again and again gets an index; it finds what the walk finds. */
+static void long_chains(void **state)
+{
+    (void)state;
+    struct elf_image e = parse(one_chain());
+    for (unsigned walk = 0; walk < LONG_WALKS; walk++) {
+        unsigned number = 1 + walk * 7 % LONG;
+        struct elf_symbol found = {0};
+        assert_true(find(&e, arena_printf(&arena, "f%u", number), &found));
+        assert_int_equal(found.value, number);
+        assert_false(find(&e, arena_printf(&arena, "g%u", number), &found));
+    }
+    assert_non_null(e.names->first); // the index was used
+}
+
 static void stack_and_machines(void **state)
 {
     (void)state;
@@ -477,6 +547,7 @@ int main(void)
         cmocka_unit_test(spoilt_at_every_byte), cmocka_unit_test(wild_headers),
         cmocka_unit_test(wild_dynamic_tags),    cmocka_unit_test(no_loadable_segment),
         cmocka_unit_test(what_is_no_elf),       cmocka_unit_test(stack_and_machines),
+        cmocka_unit_test(long_chains),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

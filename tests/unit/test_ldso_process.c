@@ -417,6 +417,40 @@ static void versions_and_symbols(void **state)
     }
 }
 
+/* Which symbols of a hash table a lookup takes: by type and binding (glibc, elf/dl-lookup.c,
+ * check_match and do_lookup_x). */
+static void kinds_of_symbols(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        unsigned char bind, type;
+        bool found;
+    } cases[] = {
+        {STB_GLOBAL, STT_FUNC, true},       {STB_GLOBAL, STT_OBJECT, true},
+        {STB_GLOBAL, STT_NOTYPE, true},     {STB_WEAK, STT_FUNC, true},
+        {STB_GNU_UNIQUE, STT_OBJECT, true}, {STB_LOCAL, STT_FUNC, false},
+        {STB_GLOBAL, STT_SECTION, false},   {STB_GLOBAL, STT_FILE, false},
+        {STB_LOCAL, STT_SECTION, false},
+    };
+    put_program(w, "/bin/p", (struct elfmake){0});
+    struct ldso_process *p = begin(w, "/bin/p");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *name = arena_printf(&w->arena, "f%zu", i);
+        const char *soname = arena_printf(&w->arena, "libk%zu.so", i);
+        const char *asks = arena_printf(&w->arena, "/d/asks%zu.so", i);
+        unsigned char info = (unsigned char)ELF64_ST_INFO(cases[i].bind, cases[i].type);
+        put(w, arena_printf(&w->arena, "/lib/%s", soname),
+            (struct elfmake){.soname = soname, .symbols = {{name, NULL, true}}, .info = info});
+        put(w, asks, (struct elfmake){.needs = {soname}, .symbols = {{name, NULL, false}}});
+        const struct ldso_load *l = ldso_dlopen(p, NULL, asks, LDSO_NOW);
+        assert_non_null(l);
+        if ((l->glibc_says == NULL) != cases[i].found) {
+            fail_msg("binding %u, type %u: %s", cases[i].bind, cases[i].type,
+                     l->glibc_says ? l->glibc_says : "found");
+        }
+    }
+}
+
 /* Refused in a dlopen since 2.41, not before, and not at the start. */
 static void executable_stack(void **state)
 {
@@ -526,13 +560,21 @@ static void error_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(whose_path_counts), TEST(order_of_stages),
-        TEST(path_lists),        TEST(tokens),
-        TEST(hwcaps_folders),    TEST(same_object),
-        TEST(bad_candidates),    TEST(no_program),
-        TEST(error_texts),       TEST(versions_and_symbols),
-        TEST(executable_stack),  TEST(secure_execution),
-        TEST(preloads),          TEST(missing_and_foreign_loaders),
+        TEST(whose_path_counts),
+        TEST(order_of_stages),
+        TEST(path_lists),
+        TEST(tokens),
+        TEST(hwcaps_folders),
+        TEST(same_object),
+        TEST(bad_candidates),
+        TEST(no_program),
+        TEST(error_texts),
+        TEST(versions_and_symbols),
+        TEST(kinds_of_symbols),
+        TEST(executable_stack),
+        TEST(secure_execution),
+        TEST(preloads),
+        TEST(missing_and_foreign_loaders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

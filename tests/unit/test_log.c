@@ -388,6 +388,10 @@ static const struct {
     {"wants libcudnn.so.8\ndist cudnn 8.9.7\ndist cudnn 9.1.0\n", "same-major"},
     {"wants libcudnn.so.8\ndist cuda 8.0\n", ""},
     {"wants libsomething.so.8\ndist cudnn 9.1.0\n", ""},
+    {"wants cudart64_101.dll\ndist cuda 10.1\n", "same-major"}, // up to 10.2: both numbers
+    {"wants cudart64_101.dll\ndist cuda 10.2\n", "other-major"},
+    {"wants cudart64_90.dll\ndist cuda 9.0\n", "same-major"},
+    {"wants cudart64_12.dll\ndist cuda 12.4\n", "same-major"},
 };
 
 static void test_judged(void **state)

@@ -216,7 +216,7 @@ static void test_untouched(void **state)
         assert_true(product_make(type, false, false, &p));
         assert_false(product_compare(&p, &m));
         mismatch_text(&m, text, sizeof text);
-        assert_string_equal(text, "the call succeeded and wrote no result");
+        assert_string_equal(text, "the call succeeded but wrote no result");
         product_release(&p);
     }
 }
