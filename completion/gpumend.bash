@@ -114,6 +114,10 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "auto cuda rocm cpu" -- "$cur")
         return
         ;;
+    fleet:--engine)
+        mapfile -t COMPREPLY < <(compgen -W "duckdb clickhouse" -- "$cur")
+        return
+        ;;
     needs:--as)
         mapfile -t COMPREPLY < <(compgen -W "nfd cel require-cuda slurm slurm-extra" -- "$cur")
         return
@@ -135,7 +139,7 @@ _gpumend()
         word="--on --as --features --import --root --env --unset --kb --platform --no-verify --limit --json --help"
         ;;
     fleet)
-        word="--names --limit --json --help"
+        word="--names --engine --run --limit --json --help"
         ;;
     export)
         word="--root --check --out --node --gpus --deadline --expire --state --heartbeat --drain --drain-count --drain-limit --help"
@@ -189,7 +193,7 @@ _gpumend()
     elif [[ $command == container ]]; then
         mapfile -t COMPREPLY < <(compgen -W "check cdi docker podman compose kubernetes kubernetes-deployment kubernetes-claim quadlet devcontainer apptainer enroot pyxis incus lxc nspawn dockerfile" -- "$cur")
     elif [[ $command == fleet ]] && ((COMP_CWORD == 2)); then
-        mapfile -t COMPREPLY < <(compgen -W "report add" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "report add query" -- "$cur")
     elif [[ $command == export ]]; then
         mapfile -t COMPREPLY < <(compgen -W "prometheus nfd npd slurm slurm-features slurm-extra ndjson" -- "$cur")
     elif [[ $command == explain ]]; then

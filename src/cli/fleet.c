@@ -4,19 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/fleet_replay.h"
 #include "cli/limit.h"
 #include "fleet/fleet.h"
+#include "fleet/query.h"
 #include "fleet/store.h"
 
-enum { O_JSON = 1, O_NAMES };
+enum { O_JSON = 1, O_NAMES, O_ENGINE, O_RUN };
 enum { FILES_MAX = 100000, NAMES_DEFAULT = 8, LINE_BYTES_MAX = 4 << 20 };
 
 static const struct cli_option options[] = {
     {"names", "N", "text: how many nodes of a list are named (default: 8)", O_NAMES},
+    {"engine", "ENGINE", "query: the statement for duckdb (default) or clickhouse", O_ENGINE},
+    {"run", NULL, "query: start duckdb with the statement (default: print it)", O_RUN},
     CLI_OPTION_LIMIT_LARGE,
     {"json", NULL, "print JSON (docs/json.md)", O_JSON},
 };
@@ -26,7 +30,8 @@ struct fleet_command {
     struct fleet fleet;
     const char *what;
     VEC(const char *) paths;
-    bool json;
+    bool json, run;
+    enum fleet_engine engine; // FLEET_ENGINES: not stated
     uint64_t names;
 };
 
@@ -320,22 +325,79 @@ static int add_to_store(struct fleet_command *c)
     return failed ? CLI_CANNOT : CLI_OK;
 }
 
+/* Printed, or passed to duckdb in place of this process. */
+static int query_lines(struct fleet_command *c)
+{
+    struct arena *a = &c->arena;
+    VEC(const char *) files = {0};
+    enum fleet_engine engine = c->engine == FLEET_ENGINES ? FLEET_DUCKDB : c->engine;
+    const char *name = c->paths.items[0], *names = "";
+    for (size_t i = 1; i < c->paths.n; i++) {
+        struct stat st;
+        const char *path = c->paths.items[i];
+        bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+        VEC_PUSH(a, &files, is_folder ? path_join(a, path, "*.ndjson") : path);
+    }
+    const char *statement = fleet_query(a, engine, name, files.items, files.n);
+    if (!statement) {
+        for (size_t i = 0; fleet_query_name(i); i++) {
+            names = arena_printf(a, "%s%s%s", names, i ? ", " : "", fleet_query_name(i));
+        }
+        return cli_fail(CLI_USAGE, "fleet: there is no query %s; there are %s", name, names);
+    }
+    if (!c->run) {
+        return fputs(statement, stdout) == EOF ? cli_fail(CLI_CANNOT, "cannot write the output")
+                                               : CLI_OK;
+    }
+    if (engine != FLEET_DUCKDB || cli_limit_lift("fleet query --run") != CLI_OK) {
+        return cli_fail(CLI_USAGE, "fleet: --run starts duckdb, without --limit");
+    }
+    (void)execlp("duckdb", "duckdb", c->json ? "-json" : "-box", "-c", statement, (char *)NULL);
+    return cli_fail(CLI_CANNOT, "fleet: duckdb: %s; without --run the statement is printed",
+                    strerror(errno));
+}
+
 static int take_word(struct fleet_command *c, const char *value)
 {
     if (!c->what) {
         c->what = value;
-        return strcmp(value, "report") == 0 || strcmp(value, "add") == 0
+        return strcmp(value, "report") == 0 || strcmp(value, "add") == 0 ||
+                       strcmp(value, "query") == 0
                    ? CLI_OK
-                   : cli_fail(CLI_USAGE, "fleet: unknown word %s: add or report", value);
+                   : cli_fail(CLI_USAGE, "fleet: unknown word %s: add, report or query", value);
     }
     VEC_PUSH(&c->arena, &c->paths, value);
     return CLI_OK;
 }
 
+static int run_word(struct fleet_command *c)
+{
+    bool adds = c->what && strcmp(c->what, "add") == 0;
+    bool asks = c->what && strcmp(c->what, "query") == 0;
+    if (c->paths.n < (adds || asks ? 2 : 1)) {
+        return cli_fail(CLI_USAGE,
+                        "fleet: gpumend fleet add STORE FILE..., fleet report FILE|DIR... "
+                        "or fleet query NAME FILE|DIR...");
+    }
+    if ((c->run || c->engine != FLEET_ENGINES) && !asks) {
+        return cli_fail(CLI_USAGE, "fleet: --engine and --run are for query");
+    }
+    if (c->json && asks && !c->run) {
+        return cli_fail(CLI_USAGE, "fleet: --json with query is for --run");
+    }
+    if (adds || asks) {
+        return adds ? add_to_store(c) : query_lines(c);
+    }
+    fleet_begin(&c->fleet, &c->arena);
+    int rc = replay_snapshots(c);
+    cli_only_look((struct sandbox){0});
+    return rc == CLI_OK ? report_fleet(c) : rc;
+}
+
 static int fleet_run(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    struct fleet_command c = {.names = NAMES_DEFAULT};
+    struct fleet_command c = {.names = NAMES_DEFAULT, .engine = FLEET_ENGINES};
     int rc = CLI_OK, id;
     cli_arena_init(&c.arena);
     while (rc == CLI_OK && (id = cli_next(&args)) != CLI_END) {
@@ -347,22 +409,20 @@ static int fleet_run(const struct cli_command *self, int argc, char **argv)
                      ? CLI_OK
                      : cli_fail(CLI_USAGE, "fleet: --names expects a number, not %s", args.value);
             break;
+        case O_RUN: c.run = true; break;
+        case O_ENGINE:
+            c.engine = fleet_engine_of(args.value);
+            rc = c.engine != FLEET_ENGINES
+                     ? CLI_OK
+                     : cli_fail(CLI_USAGE, "fleet: --engine expects duckdb or clickhouse, not %s",
+                                args.value);
+            break;
         case CLI_ARGUMENT: rc = take_word(&c, args.value); break;
         default: rc = CLI_USAGE; break;
         }
     }
-    bool adds = c.what && strcmp(c.what, "add") == 0;
-    if (rc == CLI_OK && c.paths.n < (adds ? 2 : 1)) {
-        rc = cli_fail(CLI_USAGE,
-                      "fleet: gpumend fleet add STORE FILE..., or fleet report FILE|DIR...");
-    }
-    if (rc == CLI_OK && adds) {
-        rc = add_to_store(&c);
-    } else if (rc == CLI_OK) {
-        fleet_begin(&c.fleet, &c.arena);
-        rc = replay_snapshots(&c);
-        cli_only_look((struct sandbox){0});
-        rc = rc == CLI_OK ? report_fleet(&c) : rc;
+    if (rc == CLI_OK) {
+        rc = run_word(&c);
     }
     arena_release(&c.arena);
     return rc;
@@ -370,7 +430,7 @@ static int fleet_run(const struct cli_command *self, int argc, char **argv)
 
 const struct cli_command cli_fleet = {
     .name = "fleet",
-    .arguments = "report FILE|DIR|STORE... | add STORE FILE... [options]",
+    .arguments = "report FILE|DIR|STORE... | add STORE FILE... | query NAME FILE|DIR... [options]",
     .summary = "shows causes, cohorts, and who differs, from the lines of many nodes",
     .text =
         "Reads lines of gpumend export ndjson, from files and from the files *.ndjson of "
@@ -381,6 +441,9 @@ const struct cli_command cli_fleet = {
         "of\n"
         "the nodes with the same GPUs and in what, what changed since the last sweep, and lines\n"
         "that are damaged.\n"
+        "\n"
+        "query prints a statement for DuckDB or ClickHouse over the same lines; NAME is nodes,\n"
+        "causes, cohorts, differs or changed (docs/fleet.md).\n"
         "\n"
         "Exit status 1: a node is broken; 3: of one it is unknown, or a line is damaged.",
     .options = options,
