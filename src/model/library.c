@@ -28,7 +28,15 @@ static void model_add_folder(struct model *m, const char *dir, const char *where
 {
     struct root_dir list;
     const char *plain = path_normal(m->arena, dir);
-    if (m->folders.n >= FOLDERS_MAX || have_folder(m, plain)) {
+    if (have_folder(m, plain)) {
+        return;
+    }
+    if (m->folders.n >= FOLDERS_MAX) {
+        m->unsure = m->unsure ? m->unsure
+                              : arena_printf(m->arena,
+                                             "more than %d folders have libraries; %s and what "
+                                             "comes behind it was not looked at for copies",
+                                             FOLDERS_MAX, plain);
         return;
     }
     int rc = root_list(m->root, m->arena, plain, NAMES_MAX,

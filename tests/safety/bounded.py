@@ -6,6 +6,7 @@ Each case has a bound of some ten times what it takes; without the limits it tak
     tests/safety/bounded.py GPUMEND
 """
 
+import os
 import resource
 import struct
 import subprocess
@@ -221,6 +222,56 @@ def journal_faults(exe, top):
         yield f"many: status {done.returncode}: {done.stdout[:300]}"
 
 
+def folder_faults(exe, top):
+    """Folders of libraries that are not all looked at are named: 2000 before the one with a copy."""
+    room(0x400)
+    here = top / "has-it"
+    here.mkdir()
+    (here / "libwanted.so.1").write_bytes(library({"soname": "libwanted.so.1"}))
+    folders = [top / f"f{i}" for i in range(2000)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "libother.so").touch()
+    main = top / "main"
+    main.write_bytes(library({"needed": ["libwanted.so.9"], "interp": LOADER}))
+    main.chmod(0o755)
+    for count, named in ((100, False), (2000, True)):
+        path = ":".join(map(str, [*folders[:count], here]))
+        done = subprocess.run([str(exe), "check", str(main)], capture_output=True, text=True,
+                              timeout=60, check=False, env={**os.environ, "LD_LIBRARY_PATH": path})
+        said = " ".join(done.stdout.split())
+        if ("more than 2000 folders have libraries" in said and "was not looked at" in said) != named:
+            yield f"{count} before it: status {done.returncode}: {said[:400]}"
+
+
+def cut_faults(exe, top):
+    """A file that is cut off while it is read: status 3 and a line, no signal and no verdict."""
+    one_chain(top)
+    (top / "main").chmod(0o755)
+    library_file, answers = top / "libmany.so", set()
+    whole = library_file.read_bytes()
+    for _ in range(60):
+        with subprocess.Popen([str(exe), "check", str(top / "main")], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as process:
+            maps = Path(f"/proc/{process.pid}/maps")
+            try:
+                while "libmany.so" not in maps.read_text():
+                    pass
+                os.truncate(library_file, 4096)
+            except OSError:
+                pass                    # it has ended
+            out, err = process.communicate(timeout=60)
+        library_file.write_bytes(whole)
+        said = not out and "a file was changed while it was read" in err
+        answers.add((process.returncode, said))
+        if process.returncode < 0 or (process.returncode == 3) != said:
+            yield f"status {process.returncode}: {(out + err)[:300]}"
+            return
+        if said:
+            return
+    yield f"never cut in time: {answers}"
+
+
 def elf_fault(exe, top, make):
     """What is wrong with the answers about a program that loads much, or None."""
     make(top)
@@ -325,7 +376,8 @@ def main():
             failed += 1
             print(f"FAIL too many libraries: {why}")
         passed += 1
-    for faults in (whole_faults, report_faults, journal_faults):
+    for faults in (whole_faults, report_faults, journal_faults, folder_faults,
+                   cut_faults):
         with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
             wrong = list(faults(exe, Path(top)))
         for why in wrong:
