@@ -417,6 +417,15 @@ def main():
             count(f"fleet {len(words)}", schema_faults("fleet.schema.json", json.loads(lines.stdout)))
             count(f"needs {len(words)}", schema_faults("needs.schema.json", json.loads(output)))
     count("a snapshot from a container", contained(exe))
+    with tempfile.TemporaryDirectory(prefix="gpumend-json.") as folder:
+        files = {}
+        for name, program in (("before", "/bin/ls"), ("after", sys.executable)):
+            files[name] = os.path.join(folder, name)
+            with open(files[name], "wb") as file:
+                subprocess.run([exe, "snapshot", program], stdout=file, check=True)
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "compare", "arguments": files}}
+        output = subprocess.run([exe, "mcp"], input=json.dumps(call).encode(), capture_output=True, check=True).stdout
+        count("compare", schema_faults("compare.schema.json", json.loads(output)["result"]["structuredContent"]))
     count("every schema has a document", sorted(set(SCHEMAS) - USED))
     if last_why:
         for what, document in spoiled(last_why):

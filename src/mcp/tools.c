@@ -5,8 +5,9 @@
 
 #include "base/json.h"
 #include "base/out.h"
+#include "mcp/compare.h"
 
-enum kind { TEXT, PATH, NUMBER, FLAG, TEXTS };
+enum kind { TEXT, PATH, NUMBER, FLAG, TEXTS, PATHS, OF_PAIR };
 
 enum { PARAMETERS_MAX = 9, WORDS_MAX = 256 };
 
@@ -49,6 +50,12 @@ struct tool {
     {                                                                                              \
         "env", TEXTS, "--env", "variables of the start environment, NAME=VALUE", false             \
     }
+
+/* Of a path of a pair: the command is run for each alone, and its two documents are compared. */
+static bool is_pair(const struct tool *t)
+{
+    return t->parameters[0].kind == OF_PAIR;
+}
 
 static const struct tool tools[] = {
     {"check",
@@ -123,6 +130,29 @@ static const struct tool tools[] = {
      "A question that it does not understand whole is refused, with the words.",
      {{"question", TEXT, NULL, "the question in English", true},
       {"with", TEXTS, "--with", "what is given, KEY=VALUE", false}}},
+    {"needs",
+     "Say what a target needs of a machine",
+     {"needs", "--json"},
+     "needs",
+     "Says which driver, GPUs, C library and processor the libraries need that a target would "
+     "load, "
+     "and with nodes whether it runs there. What is unknown is listed.",
+     {TARGET,
+      ROOT,
+      IMPORTS,
+      ENV,
+      {"nodes", PATHS, "--on",
+       "machines it may run on: folders with their file systems, or snapshots", false}}},
+    {"compare",
+     "Compare two snapshots",
+     {"check", "--json"},
+     "compare",
+     "Says what differs between two files that gpumend snapshot wrote, of one machine at two times "
+     "or "
+     "of two machines: verdict, findings, facts, packages, and where libraries come from.",
+     {{"before", OF_PAIR, "--snapshot", "the snapshot of the state that worked, or the older one",
+       true},
+      {"after", OF_PAIR, "--snapshot", "the other snapshot", true}}},
 };
 enum { N_TOOLS = sizeof tools / sizeof *tools };
 
@@ -130,15 +160,13 @@ enum { N_TOOLS = sizeof tools / sizeof *tools };
 
 static json_t *parameter_json(const struct parameter *p)
 {
-    static const char *const types[] = {[TEXT] = "string",
-                                        [PATH] = "string",
-                                        [NUMBER] = "number",
-                                        [FLAG] = "boolean",
-                                        [TEXTS] = "array"};
+    static const char *const types[] = {
+        [TEXT] = "string", [PATH] = "string", [NUMBER] = "number", [FLAG] = "boolean",
+        [TEXTS] = "array", [PATHS] = "array", [OF_PAIR] = "string"};
     json_t *o = json_object();
     json_put(o, "type", json_string(types[p->kind]));
     json_put(o, "description", json_string(p->about));
-    if (p->kind == TEXTS) {
+    if (p->kind == TEXTS || p->kind == PATHS) {
         json_put(o, "items", json_pack("{s:s}", "type", "string"));
     }
     return o;
@@ -215,6 +243,8 @@ struct call {
     struct str input;
     bool detail;
     bool in_root;      // "root" is given: other paths are inside it
+    bool in_snapshot;  // "snapshot" is given, which has its target
+    const char *only;  // of a pair: this parameter and no other
     const char *wrong; // why it cannot be made, or NULL
 };
 
@@ -230,7 +260,7 @@ static void call_add_word(struct call *c, const char *word)
 static void call_add_text(struct call *c, const struct parameter *p, const json_t *value)
 {
     const char *text = json_string_value(value);
-    if (p->kind == PATH &&
+    if (p->kind != TEXT && p->kind != TEXTS &&
         (!c->in_root || (strcmp(p->name, "target") != 0 && strcmp(p->name, "exe") != 0))) {
         text = c->server->allow(c->server->arg, c->arena, text);
         if (!text) {
@@ -255,9 +285,10 @@ static void add_value(struct call *c, const struct parameter *p, const json_t *v
         c->detail = json_is_true(value);
     } else if (p->kind == NUMBER && json_is_number(value)) {
         call_add_word(c, arena_printf(c->arena, "%s=%.6g", p->option, json_number_value(value)));
-    } else if ((p->kind == TEXT || p->kind == PATH) && json_is_string(value)) {
+    } else if ((p->kind == TEXT || p->kind == PATH || p->kind == OF_PAIR) &&
+               json_is_string(value)) {
         call_add_text(c, p, value);
-    } else if (p->kind == TEXTS && json_is_array(value)) {
+    } else if ((p->kind == TEXTS || p->kind == PATHS) && json_is_array(value)) {
         json_array_foreach(value, i, item)
         {
             if (!json_is_string(item)) {
@@ -275,7 +306,7 @@ static void add_absent(struct call *c, const struct parameter *p)
 {
     if (p->required) {
         c->wrong = arena_printf(c->arena, "%s is required", p->name);
-    } else if (p->kind == PATH && !p->option && !c->in_root &&
+    } else if (p->kind == PATH && !p->option && !c->in_root && !c->in_snapshot &&
                !c->server->allow(c->server->arg, c->arena, NULL)) {
         c->wrong = arena_printf(c->arena, "%s is required on this server", p->name);
     }
@@ -300,6 +331,7 @@ static void put_together(struct call *c, const json_t *arguments)
 {
     const char *unknown = unknown_argument(c->tool, arguments);
     c->in_root = json_is_string(json_object_get(arguments, "root"));
+    c->in_snapshot = json_is_string(json_object_get(arguments, "snapshot"));
     if (unknown) {
         c->wrong = arena_printf(c->arena, "unknown argument %s", unknown);
     }
@@ -310,6 +342,9 @@ static void put_together(struct call *c, const json_t *arguments)
     }
     for (const struct parameter *p = c->tool->parameters; p->name && !c->wrong; p++) {
         const json_t *value = json_object_get(arguments, p->name);
+        if (c->only && strcmp(p->name, c->only) != 0) {
+            continue;
+        }
         if (value && !json_is_null(value)) {
             add_value(c, p, value);
         } else {
@@ -371,23 +406,53 @@ static json_t *answered(struct call *c, json_t *doc, int status)
     return o;
 }
 
+/* Runs the command; its document, a new reference, or NULL: c->wrong says why. */
+static json_t *call_run(struct call *c, const json_t *arguments, int *ret_status)
+{
+    struct mcp_ran ran = {.status = -1};
+    put_together(c, arguments);
+    if (c->wrong) {
+        return NULL;
+    }
+    c->server->run(c->server->arg, c->arena, c->words, c->n, c->input, &ran);
+    json_t *doc = ran.status >= 0 && ran.output.n
+                      ? json_loadb(ran.output.s, ran.output.n, JSON_REJECT_DUPLICATES, NULL)
+                      : NULL;
+    *ret_status = ran.status;
+    if (!json_is_object(doc)) {
+        json_decref(doc);
+        const char *why = str_printable(c->arena, str_dup(c->arena, str_trim(ran.errors)));
+        c->wrong = *why ? why : "the command gave no answer";
+        return NULL;
+    }
+    return doc;
+}
+
+static json_t *compare_pair(struct call *c, const json_t *arguments)
+{
+    json_t *docs[2] = {NULL, NULL}, *done = NULL;
+    int status;
+    for (int i = 0; i < 2 && !c->wrong; i++) {
+        struct call one = {.server = c->server,
+                           .arena = c->arena,
+                           .tool = c->tool,
+                           .only = c->tool->parameters[i].name};
+        docs[i] = call_run(&one, arguments, &status);
+        c->wrong = one.wrong;
+    }
+    if (!c->wrong) {
+        done = mcp_compare(c->arena, docs[0], docs[1]);
+    }
+    json_decref(docs[0]);
+    json_decref(docs[1]);
+    return done;
+}
+
 json_t *mcp_call(const struct mcp_server *s, struct arena *a, const char *name,
                  const json_t *arguments)
 {
     struct call c = {.server = s, .arena = a, .tool = tool_of(name)};
-    struct mcp_ran ran = {.status = -1};
-    put_together(&c, arguments);
-    if (c.wrong) {
-        return tool_failed(a, c.wrong);
-    }
-    s->run(s->arg, a, c.words, c.n, c.input, &ran);
-    json_t *doc = ran.status >= 0 && ran.output.n
-                      ? json_loadb(ran.output.s, ran.output.n, JSON_REJECT_DUPLICATES, NULL)
-                      : NULL;
-    if (!json_is_object(doc)) {
-        json_decref(doc);
-        const char *why = str_printable(a, str_dup(a, str_trim(ran.errors)));
-        return tool_failed(a, *why ? why : "the command gave no answer");
-    }
-    return answered(&c, doc, ran.status);
+    int status = 0;
+    json_t *doc = is_pair(c.tool) ? compare_pair(&c, arguments) : call_run(&c, arguments, &status);
+    return doc ? answered(&c, doc, status) : tool_failed(a, c.wrong);
 }

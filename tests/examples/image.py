@@ -25,7 +25,7 @@ from cdi import PODMAN, check, counts, skip  # noqa: E402
 from slim import podman  # noqa: E402
 
 EXAMPLE = TOP / "examples/whisperx"
-BUILD = ("--cgroup-manager=cgroupfs", "build", "--runtime", "runc", "--network=host", "--ulimit",
+BUILD = ("--cgroup-manager=cgroupfs", "build", "--runtime", "runc", "--network=host", "--layers=false", "--ulimit",
          "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
 SUITE, INCLUDE = "bookworm", "python3,python3-venv,ca-certificates"
 

@@ -56,7 +56,8 @@ CALLS = [("check", {"target": "/bin/ls"}), ("check", {"target": sys.executable})
          ("explain", {"text": "RuntimeError: CUDA failed with error CUDA driver version is insufficient for CUDA "
                               "runtime version"}),
          ("plan", {"target": sys.executable}), ("choose", {}), ("devices", {}),
-         ("kb", {"question": "which driver does CUDA 12.4 need"})]
+         ("kb", {"question": "which driver does CUDA 12.4 need"}),
+         ("needs", {"target": sys.executable}), ("needs", {"target": sys.executable, "nodes": ["/"]})]
 
 
 def python_client(folder):
@@ -83,10 +84,20 @@ def windows_tree(folder):
     return ("check", {"root": str(folder.resolve() / "windows")})
 
 
+def snapshots(exe, folder):
+    """Two of this machine, of different programs."""
+    files = []
+    for name, target in (("before", "/bin/ls"), ("after", sys.executable)):
+        files.append(str(folder.resolve() / f"{name}.json"))
+        with open(files[-1], "wb") as file:
+            subprocess.run([exe, "snapshot", target], stdout=file, timeout=60, check=True)
+    return ("compare", dict(zip(("before", "after"), files)))
+
+
 def main():
     exe, folder = os.path.abspath(sys.argv[1]), Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [*CALLS, windows_tree(folder)]
+    wanted = [*CALLS, windows_tree(folder), snapshots(exe, folder)]
     calls = json.dumps(wanted)
     python, node = python_client(folder), node_client(folder)
     runs = {f"Python, {mode}": ([python, "-c", PYTHON, exe, mode, calls], version)

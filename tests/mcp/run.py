@@ -22,7 +22,7 @@ PROGRAM = "/opt/app/bin/app"
 MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
                     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
                     "io.modelcontextprotocol/clientCapabilities": {}}}
-TOOLS = ["check", "why", "explain", "plan", "choose", "devices", "kb"]
+TOOLS = ["check", "why", "explain", "plan", "choose", "devices", "kb", "needs", "compare"]
 failures = passes = 0
 
 
@@ -138,6 +138,74 @@ def of_tools(exe, t):
     check("it ends", s.end()[0] == 0)
 
 
+def snapshot_of(exe, t, path):
+    with open(path, "wb") as file:
+        subprocess.run([exe, "snapshot", PROGRAM, "--root", str(t.top)], stdout=file, timeout=60, check=False)
+    return str(path)
+
+
+def valid(name, document):
+    """By the schema that the server states for the tool."""
+    try:
+        import jsonschema
+    except ImportError:
+        return True
+    schema = next(t for t in Server.tools if t["name"] == name)["outputSchema"]
+    return not list(jsonschema.Draft202012Validator(schema).iter_errors(document))
+
+
+def of_needs(exe, t):
+    s = Server(exe)
+    Server.tools = s.ask("tools/list")["result"]["tools"]
+    for nodes in ([], [str(t.top)]):
+        r = s.call("needs", target=PROGRAM, root=str(t.top), **({"nodes": nodes} if nodes else {}))
+        doc = r["structuredContent"]
+        check("needs", doc["needs"]["machine"] == "x86-64" and valid("needs", doc), r)
+        check("needs: one answer a node", len(doc.get("nodes") or []) == len(nodes), doc)
+    doc = s.call("needs", target=PROGRAM, root=str(t.top), nodes=["/no/such"])["structuredContent"]
+    check("needs: a node that is none is unknown", [n["answer"] for n in doc["nodes"]] == ["unknown"], doc)
+    s.end()
+
+
+def of_compare(exe, t, top):
+    """A machine before and after something changed: each kind of difference, and no other."""
+    before = snapshot_of(exe, t, top / "before.json")
+    changed = tree.Tree(top / "later")
+    changed.loader()
+    changed.put(PROGRAM, tree.elf(None, interp=tree.LOADER, needed=["libnew.so.1"]))
+    changed.lib("/usr/lib/x86_64-linux-gnu/libnew.so.1")
+    changed.put("/proc/cpuinfo", "flags\t: cmov cx8 fpu fxsr mmx sse sse2 avx2\n")
+    after = snapshot_of(exe, changed, top / "after.json")
+    s = Server(exe, "--allow", str(top), cwd=str(top))
+    doc = s.call("compare", before=before, after=after)["structuredContent"]
+    check("compare: the verdicts", (doc["before"]["verdict"], doc["after"]["verdict"]) == ("broken", "ok"), doc)
+    check("compare: what is gone", [f["cause"] for f in doc["findings"]["gone"]] == ["library-missing"] and
+          doc["findings"]["new"] == [], doc["findings"])
+    libraries = {row["name"]: (row["before"], row["after"]) for row in doc["libraries"]}
+    check("compare: the libraries", libraries.get("libnew.so.1") ==
+          (None, ["/lib/x86_64-linux-gnu/libnew.so.1"]) or libraries.get("libnew.so.1") ==
+          (None, ["/usr/lib/x86_64-linux-gnu/libnew.so.1"]), libraries)
+    check("compare: what was not found ends at null", any(v == ([None], None) for v in libraries.values()), libraries)
+    check("compare: by its schema", valid("compare", doc) and doc["left_out"] == 0, doc)
+    back = s.call("compare", before=after, after=before)["structuredContent"]
+    check("compare: the other way round", back["findings"]["new"] == doc["findings"]["gone"] and
+          back["facts"] == [dict(f, before=f["after"], after=f["before"]) for f in back["facts"] and doc["facts"]],
+          (back["facts"], doc["facts"]))
+    same = s.call("compare", before=before, after=before)["structuredContent"]
+    check("compare: nothing differs from itself", same["facts"] == same["packages"] == same["libraries"] == [] and
+          same["findings"] == {"gone": [], "new": []}, same)
+    for arguments, words in (({"before": before}, "after is required"), ({"before": before, "after": "/etc/passwd"},
+                             "may not look"), ({"before": before, "after": str(top)}, ""),
+                             ({"before": before, "after": after, "root": "/"}, "unknown argument")):
+        r = s.call("compare", **arguments)
+        check(f"compare {sorted(arguments)}", r["isError"] and words in r["content"][0]["text"], r)
+    r = s.call("check", snapshot=before)
+    check("--allow: a snapshot needs no target", not r["isError"] and r["structuredContent"]["verdict"] == "broken", r)
+    r = s.call("needs", target=str(t.top) + PROGRAM, nodes=["/"])
+    check("--allow: a node elsewhere", r["isError"] and "may not look" in r["content"][0]["text"], r)
+    s.end()
+
+
 def of_wrong(exe, t):
     s = Server(exe)
     for name, arguments, words in (
@@ -212,6 +280,8 @@ def main():
         t = world(top / "root")
         of_eras(exe)
         of_tools(exe, t)
+        of_needs(exe, t)
+        of_compare(exe, t, top)
         of_wrong(exe, t)
         of_folders(exe, t, top)
         of_time(exe)
