@@ -71,6 +71,18 @@ wheel:
 	@scripts/setup build
 	@scripts/wheel dist
 
+# Every package for x86-64 and aarch64, in dist/ (docs/RELEASE.md).
+dist: aarch64
+	@ninja -C $(BUILD) installed
+	@rm -rf $(BUILD)-wheel
+	@scripts/wheel $(BUILD)-wheel
+	@scripts/dist dist $(BUILD) $(BUILD)-aarch64 --wheel $(BUILD)-wheel/*.whl
+
+# The packages are installed and used in fresh root file systems.
+test-packages: aarch64
+	@ninja -C $(BUILD) installed
+	@python3 tests/run.py --build $(BUILD) $@
+
 # What a release consists of, in dist/ (docs/RELEASE.md).
 release: wheel
 	@$(MAKE) --no-print-directory all
@@ -80,4 +92,4 @@ release: wheel
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run windows aarch64 test test-long test-explain test-scenarios test-stacks test-memory test-fleet test-windows differential bench mutants fuzz install wheel release clean
+.PHONY: all run windows aarch64 test test-long test-explain test-scenarios test-stacks test-memory test-fleet test-windows test-packages differential bench mutants fuzz install wheel dist release clean

@@ -193,6 +193,9 @@ SUITES = [
           "{py} tests/windows/worlds.py {build} --count 20000"),
     # 1 GiB of wheels from a package index, loaded by Wine.
     Suite("test-windows", "windows-real", 3600, "{py} tests/windows/real.py {build}", "wheels"),
+    # Packages are compressed twice, and installed in root file systems that mmdebstrap makes: not part of CI.
+    Suite("test-packages", "packages-installed", 3600,
+          "{py} tests/machines/packages.py {build} {build}-aarch64"),
     # A minute and a half of a processor for the cross build: not part of CI.
     Suite("test-windows", "windows-exe", 900,
           "{py} tests/windows/exe.py {exe} {build}-windows/gpumend.exe"),
