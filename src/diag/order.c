@@ -100,6 +100,30 @@ void diag_say_mixed(struct diag *d)
     }
 }
 
+/* PEP 810: whether an import at the top of a module waits until the module is used. */
+static bool imports_wait(const struct diag *d)
+{
+    const struct py_env *env = d->m->env;
+    const char *mode = diag_getenv(d, "PYTHON_LAZY_IMPORTS");
+    return env && env->major == 3 && env->minor >= 15 && mode && strcmp(mode, "all") == 0;
+}
+
+/* Where imports wait, the order of the import statements decides nothing. */
+static void repair_order(struct diag *d, struct diag_finding *f, const char *imports)
+{
+    if (imports_wait(d)) {
+        diag_evidence(d, f,
+                      "PYTHON_LAZY_IMPORTS=all: a module is loaded when it is first used, not "
+                      "at its import statement");
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "Use the modules for the first time in this order, or set "
+                    "PYTHON_LAZY_IMPORTS=normal and import in it: %s.",
+                    imports);
+    } else {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Import in this order: %s.", imports);
+    }
+}
+
 bool diag_rule_order(struct diag *d, const struct diag_failure *x)
 {
     if (x->defect && x->defect->kind == LDSO_STATIC_TLS) {
@@ -125,6 +149,6 @@ bool diag_rule_order(struct diag *d, const struct diag_failure *x)
                       path_base(x->defect->object->path));
     }
     diag_failure_evidence(d, f, x);
-    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Import in this order: %s.", imports);
+    repair_order(d, f, imports);
     return true;
 }

@@ -136,6 +136,7 @@ static const char *const kept_variables[] = {
     "PYTHONPLATLIBDIR",
     "PYTHONSAFEPATH",
     "PYTHONUSERBASE",
+    "PYTHON_LAZY_IMPORTS",
     "PYTORCH_ALLOC_CONF",
     "PYTORCH_CUDA_ALLOC_CONF",
     "PYTORCH_ENABLE_MPS_FALLBACK",

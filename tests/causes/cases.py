@@ -289,6 +289,15 @@ def import_order(t, bad):
     versioned(t, "/opt/new/libcublas.so.12", "CUBLAS_12.0", "CUBLAS_12.4")
 
 
+@case("import-order", "sublib-version-mismatch", "libcublas.so.12",
+      repair="Use the modules for the first time in this order, or set PYTHON_LAZY_IMPORTS=normal",
+      evidence="PYTHON_LAZY_IMPORTS=all: a module is loaded when it is first used")
+def import_order_of_lazy_imports(t, bad):
+    import_order(t, bad)
+    t.to_python_3_15()
+    return {"env": {"PYTHON_LAZY_IMPORTS": "all"}}
+
+
 @case("stub-libcuda", "ld-library-path-shadow", "libcuda.so.1", repair="LD_LIBRARY_PATH")
 def stub_libcuda(t, bad):
     t.python().ctranslate2()

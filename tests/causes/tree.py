@@ -91,6 +91,20 @@ class Tree:
         self.top.mkdir(parents=True, exist_ok=self.top == Path("/"))
         self.files = {}  # of distributions: name -> [(path below site, size)]
 
+    @staticmethod
+    def of_3_15(path):
+        return path.replace("3.11", "3.15").replace("311", "315")
+
+    def to_python_3_15(self):
+        """Gives the files of python() and of its packages the names that 3.15 looks for."""
+        for at in sorted(self.top.rglob("*3*11*"), key=lambda path: -len(path.parts)):
+            at.rename(at.with_name(self.of_3_15(at.name)))
+        for link, target in (("/usr/bin/python3", "python3.15"),
+                             (self.prefix + "/bin/python", "/usr/bin/python3.15")):
+            self.real(link).unlink()
+            self.link(link, target)
+        self.put(self.prefix + "/pyvenv.cfg", "home = /usr/bin\nversion = 3.15.2\n")
+
     def real(self, path):
         return self.top / path.lstrip("/")
 

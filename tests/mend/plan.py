@@ -55,6 +55,7 @@ OFFERED = {
     'wrong-copy-of-libstdcxx': ['env', 'preload', 'hook'],
     'ffmpeg-of-the-path-too-old': ['env', 'preload', 'hook'],
     'import-order': ['env', 'preload', 'hook', 'edit'],
+    'import-order-of-lazy-imports': ['env', 'preload', 'hook', 'edit'],
     'stub-libcuda': ['env', 'preload', 'hook'],
     'stub-libcuda-by-rpath': ['env', 'preload', 'edit'],
     'preload-ignored': ['env'],
@@ -121,6 +122,9 @@ class Recorded(Tree):
         self.specs[path] = dict(spec)
         return path
 
+    def to_python_3_15(self):
+        super().to_python_3_15()
+        self.specs = {self.of_3_15(path): spec for path, spec in self.specs.items()}
 
 
 def edit(tree, step):
