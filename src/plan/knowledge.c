@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diag/finding.h"
 #include "kb/serves.h"
 #include "plan/knowledge.h"
 #include "model/gpu.h"
@@ -570,27 +569,6 @@ static void library_needs(struct plan_knowledge *k, const char *package, const c
     }
 }
 
-/* What the libraries of a release open themselves, by name, and its wheel does not bring. Of
- * packages that use libraries, the builds differ: library_needs() is for them. */
-static void opened_needs(struct plan_knowledge *k, const char *package, const char *version,
-                         need_list *out)
-{
-    diag_opened_list opened = {0};
-    if (plan_knowledge_folder(k, package)) {
-        opened = diag_opened_by(k->m, package, version);
-    }
-    for (size_t i = 0; i < opened.n; i++) {
-        const struct diag_opened *o = &opened.items[i];
-        struct plan_solve_need *said = said_already(out, o->package);
-        if (said) {
-            said->strict = said->files = true;
-        } else if (!plan_knowledge_served_otherwise(k, o->package)) {
-            add_need(k, out, o->package, NULL,
-                     arena_printf(k->a, "knowledge base, dlopen/%s", o->row), true);
-        }
-    }
-}
-
 static struct plan_solve_release release_of_row(struct plan_knowledge *k,
                                                 const struct kb_release *r, bool asks)
 {
@@ -604,7 +582,6 @@ static struct plan_solve_release release_of_row(struct plan_knowledge *k,
     if (asks) {
         library_needs(k, r->package, r->version, &needs);
     }
-    opened_needs(k, r->package, r->version, &needs);
     return (struct plan_solve_release){r->version, needs.items, needs.n, r->id};
 }
 
@@ -634,7 +611,6 @@ static const struct plan_solve_release *release_of_dist(struct plan_knowledge *k
     if (asks) {
         library_needs(k, dist->name_normal, dist->version, &needs);
     }
-    opened_needs(k, dist->name_normal, dist->version, &needs);
     struct plan_solve_release *out = arena_alloc(k->a, sizeof *out);
     *out = (struct plan_solve_release){dist->version, needs.items, needs.n, NULL};
     return out;

@@ -364,6 +364,62 @@ static void note_contradictions(struct planner *p, const struct plan_solve_answe
     }
 }
 
+typedef VEC(struct plan_solve_need) need_list;
+
+static bool is_needed(const need_list *needs, const char *package)
+{
+    for (size_t i = 0; i < needs->n; i++) {
+        if (strcmp(needs->items[i].package, package) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_installed_by(const struct planner *p, const struct plan_solve_answer *answer,
+                            const char *package)
+{
+    for (size_t i = 0; i < answer->changes.n; i++) {
+        if (strcmp(answer->changes.items[i].package->name, package) == 0) {
+            return true;
+        }
+    }
+    return py_env_by_dist(p->m->env, package) != NULL;
+}
+
+/* Adds what the libraries that come open by name and nothing brings; false if there is nothing. It
+ * is no need of one release, since an older one without it would be preferred then, which may not
+ * know a newer GPU. */
+static bool needs_opened(struct planner *p, const struct plan_solve_answer *answer,
+                         need_list *needs)
+{
+    size_t before = needs->n;
+    for (size_t i = 0; i < answer->changes.n; i++) {
+        const struct plan_solve_change *c = &answer->changes.items[i];
+        diag_opened_list opened = {0};
+        if (plan_knowledge_folder(&p->k, c->package->name)) {
+            opened = diag_opened_by(p->m, c->package->name, c->release->version);
+        }
+        for (size_t n = 0; n < opened.n; n++) {
+            const struct diag_opened *o = &opened.items[n];
+            const struct kb_provide *row = NULL;
+            struct plan_solve_need need;
+            (void)plan_knowledge_provider(&p->k, o->name, -1, &row);
+            const char *set =
+                row && strstr(o->package, "nvrtc") ? nvrtc_set(p, NULL, row->cuda_major) : NULL;
+            const char *source = arena_printf(p->a, "knowledge base, dlopen/%s: %s opens %s",
+                                              o->row, o->by, o->name);
+            if (!is_needed(needs, o->package) && !is_installed_by(p, answer, o->package) &&
+                !plan_knowledge_served_otherwise(&p->k, o->package) &&
+                plan_solve_need_init(p->a, o->package, set, source, &need)) {
+                need.strict = need.files = true;
+                VEC_PUSH(p->a, needs, need);
+            }
+        }
+    }
+    return needs->n > before;
+}
+
 static void solve_for(struct planner *p, unsigned moved)
 {
     struct plan_solve_goal goals[ASKERS_MAX];
@@ -380,11 +436,18 @@ static void solve_for(struct planner *p, unsigned moved)
                                          .installed = p->k.installed.items,
                                          .n_installed = p->k.installed.n,
                                          .goals = goals,
-                                         .n_goals = p->askers.n,
-                                         .needs = p->needs.items,
-                                         .n_needs = p->needs.n};
+                                         .n_goals = p->askers.n};
     struct found f = {.moved = moved};
-    solve(p->a, &problem, &f.answer);
+    need_list needs = {0};
+    for (size_t i = 0; i < p->needs.n; i++) {
+        VEC_PUSH(p->a, &needs, p->needs.items[i]);
+    }
+    do {
+        problem.needs = needs.items;
+        problem.n_needs = needs.n;
+        f.answer = (struct plan_solve_answer){0};
+        solve(p->a, &problem, &f.answer);
+    } while (f.answer.outcome == PLAN_SOLVE_FOUND && needs_opened(p, &f.answer, &needs));
     if (f.answer.outcome != PLAN_SOLVE_FOUND) {
         note_contradictions(p, &f.answer);
     } else if (f.answer.changes.n) {
@@ -546,12 +609,12 @@ static const char *with_folders_opened(struct planner *p, const struct found *f,
         if (!*own || !strstr(arena_printf(p->a, ":%s:", list), arena_printf(p->a, ":%s:", own))) {
             continue;
         }
+        diag_opened_list opened = diag_opened_by(p->m, c->package->name, c->release->version);
         bool again = false;
-        for (size_t n = 0; n < c->release->n_needs; n++) {
-            const struct plan_solve_need *need = &c->release->needs[n];
-            const char *longer = need->strict && is_changed(f, need->package)
-                                     ? with_folder(p, list, need->package, true)
-                                     : list;
+        for (size_t n = 0; n < opened.n; n++) {
+            const char *package = opened.items[n].package;
+            const char *longer =
+                is_changed(f, package) ? with_folder(p, list, package, true) : list;
             again = again || longer != list;
             list = longer;
         }

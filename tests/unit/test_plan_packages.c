@@ -341,22 +341,25 @@ static void cannot_says(struct tree *t, const char *words)
 /* ------------------------------------------------------------------ libraries */
 
 /* A stack whose cuDNN is not there: a release without the need, or the cuDNN of that very version.
- * The older release without cuDNN is no way out. */
+ * The older release without cuDNN is no way out. The cuBLAS that comes opens NVRTC. */
 static void cudnn_has_two_ways_out(void **state)
 {
     struct tree *t = *state;
     install(t, 11, "ctranslate2 4.5.0");
     (void)finding(t, "partial-cudnn", "libcudnn_ops.so.9", "ctranslate2");
     assert_string_equal(planned(t, NULL, 36),
-                        "ctranslate2==4.8.5 nvidia-cublas-cu12==12.9.1.4|"
-                        "nvidia-cublas-cu12==12.9.1.4 nvidia-cudnn-cu12==9.1.0.70");
+                        "ctranslate2==4.8.5 nvidia-cuda-nvrtc-cu12==12.9.86 "
+                        "nvidia-cublas-cu12==12.9.1.4|"
+                        "nvidia-cuda-nvrtc-cu12==12.9.86 nvidia-cublas-cu12==12.9.1.4 "
+                        "nvidia-cudnn-cu12==9.1.0.70");
     const struct plan_way *way = &t->plan.ways.items[0];
     assert_int_equal(way->reach, PLAN_PIP);
     assert_string_equal(way->steps.items[0].packages[0].from, "4.5.0");
     assert_non_null(strstr(way->steps.items[0].packages[0].why, "compat/ctranslate2-4.6.3"));
     assert_int_equal(way->steps.n, 2);
     assert_string_equal(way->steps.items[1].value,
-                        "/opt/v/lib/python3.11/site-packages/nvidia/cublas/lib");
+                        "/opt/v/lib/python3.11/site-packages/nvidia/cublas/lib:"
+                        "/opt/v/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib");
 }
 
 static void an_older_glibc_takes_an_older_release(void **state)
@@ -402,7 +405,8 @@ static void no_library_of_another_cuda_is_overwritten(void **state)
     struct tree *t = *state;
     install(t, 11, "ctranslate2 4.5.0\nnvidia-cudnn-cu13 9.26.0.51");
     (void)finding(t, "partial-cudnn", "libcudnn_ops.so.9", "ctranslate2");
-    assert_string_equal(planned(t, NULL, 36), "ctranslate2==4.8.5 nvidia-cublas-cu12==12.9.1.4");
+    assert_string_equal(planned(t, NULL, 36), "ctranslate2==4.8.5 nvidia-cuda-nvrtc-cu12==12.9.86 "
+                                              "nvidia-cublas-cu12==12.9.1.4");
     cannot_says(t, "would overwrite files of nvidia-cudnn-cu13 9.26.0.51 in nvidia/cudnn/lib");
 }
 
@@ -495,11 +499,11 @@ static void a_new_gpu_moves_torch_and_its_kin(void **state)
     add_gpu(t, "12.0");
     (void)finding(t, "arch-unsupported", "torch", NULL);
     assert_string_equal(planned(t, "570.124.06", 36),
-                        "torch==2.8.0 nvidia-cublas-cu12==12.8.4.1 torchaudio==2.8.0 "
-                        "torchvision==0.23.0");
+                        "torch==2.8.0 nvidia-cuda-nvrtc-cu12==12.8.93 "
+                        "nvidia-cublas-cu12==12.8.4.1 torchaudio==2.8.0 torchvision==0.23.0");
     const struct plan_package *p = t->plan.ways.items[0].steps.items[0].packages;
     assert_non_null(strstr(p[0].why, "builds/torch-2.8-cu128"));
-    assert_non_null(strstr(p[3].why, "torch==2.5.1"));
+    assert_non_null(strstr(p[4].why, "torch==2.5.1"));
 }
 
 static void nothing_fits_an_old_driver(void **state)
