@@ -25,6 +25,7 @@ for line in sys.stdin:
     try:
         if engine == "duckdb":
             import duckdb
+            duckdb.sql("SET enable_progress_bar = false")
             done = duckdb.sql(statement)
             rows = [dict(zip(done.columns, row)) for row in done.fetchall()]
         else:

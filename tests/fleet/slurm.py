@@ -4,10 +4,11 @@
 Starts munged, slurmctld and three slurmd on this machine, in a folder, on ports of their own. A node that gpumend
 calls broken is drained with the reason and resumed when it is repaired; a node that an administrator drained stays
 drained; a gpumend that crashes, hangs, is missing or has a full disk drains nobody; a prolog drains a broken
-node. Needs root and
+node; a job with --gpumend=mend starts with the mended environment. Needs root and
 Debian's slurmctld, slurmd, slurm-client and munge; says what it skips.
 """
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -16,13 +17,17 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.dont_write_bytecode = True
 TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/mend"))
+import launcher  # noqa: E402
+
 PROGRAMS = ("slurmctld", "slurmd", "scontrol", "munged", "mungekey")
 NODES = ("n1", "n2", "n3")
 
 
 class Counts:
-    passed = failed = 0
+    passed = failed = skipped = 0
 
     def judge(self, name, good, what=""):
         self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
@@ -40,11 +45,20 @@ def free_ports(number):
     return ports
 
 
+def build_plug_in(path):
+    """Built as its head says, with all warnings; None without Slurm's headers."""
+    if not (shutil.which("cc") and Path("/usr/include/slurm/spank.h").exists()):
+        return None
+    subprocess.run(["cc", "-std=c17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O2", "-o", path,
+                    TOP / "deploy/slurm/spank_gpumend.c"], check=True)
+    return path
+
+
 class Cluster:
     def __init__(self, folder, exe):
         self.folder, self.exe, self.children = folder, exe, []
         self.env = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "LC_ALL": "C"}
-        for name in ("state", "spool", "log", "etc"):
+        for name in ("state", "spool", "log", "etc", "venvs"):
             (folder / name).mkdir()
 
     def start(self, *words):
@@ -84,6 +98,10 @@ PrologFlags=Alloc
 {nodes}PartitionName=all Nodes={','.join(NODES)} Default=YES State=UP
 """)
         self.script("prolog", "exit 0")
+        self.spank = build_plug_in(self.folder / "spank_gpumend.so")
+        if self.spank:
+            self.script("gpumend", f'exec {self.exe} "$@"')
+            (self.folder / "plugstack.conf").write_text(f"optional {self.spank} gpumend={self.folder}/etc/gpumend\n")
         self.start("slurmctld", "-D")
         for node in NODES:
             self.start("slurmd", "-D", "-N", node)
@@ -196,6 +214,48 @@ def features(c, counts):
     counts.judge("an Extra of others stays", " Extra=serial 7" in written(c.exe)[2], text)
 
 
+def plug_in(c, counts):
+    """--gpumend=MODE of srun and sbatch, with an environment that lacks its cuBLAS without `run`."""
+    if not c.spank:
+        print("SKIP the plug-in: no compiler, or no slurm/spank.h")
+        counts.skipped += 1
+        return
+    env = launcher.Env(launcher.World(c.exe, c.folder / "venvs"), c.folder / "venvs/v")
+    show = [env.python, "-c", "import ctranslate2, os; print(os.environ['SLURM_PROCID'], ctranslate2.look(), "
+                              "os.environ.get('BASH_FUNC_x%%'))"]
+
+    def job(*options, program=show):
+        done = subprocess.run([str(w) for w in ("srun", "-w", "n1", "--mem=1", *options, *program)], text=True, timeout=120,
+                              env={**c.env, "BASH_FUNC_x%%": "() { :\n}"}, capture_output=True, check=False, cwd=c.folder)
+        return done.returncode, done.stdout, done.stderr
+    plain = job()
+    counts.judge("without it cuBLAS is missing", plain[0] == 0 and plain[1].startswith("0 not found"), plain)
+    mended = job("--gpumend=mend")
+    counts.judge("mend", mended[0] == 0 and "0 found () { :\n}\n" in mended[1], mended)
+    two = job("--gpumend=mend", "--ntasks=2", "--overcommit")
+    counts.judge("mend, two tasks", "0 found" in two[1] and "1 found" in two[1], two)
+    script = c.script("batch", f"{shlex.join(map(str, show))} > {c.folder}/batch.out 2>&1")
+    subprocess.run(["sbatch", "--wait", "-w", "n1", "--mem=1", "--gpumend=mend", f"--output={c.folder}/batch.log", script],
+                   env=c.env, capture_output=True, timeout=120, check=False)
+    text = (c.folder / "batch.out").read_text() if (c.folder / "batch.out").exists() else "nothing"
+    counts.judge("mend, sbatch", text.startswith("0 found"), text)
+    checked = job("--gpumend=check")
+    counts.judge("check", checked[:2] == plain[:2] and "cublas" in checked[2], checked)
+    probed = job("--gpumend=probe")
+    counts.judge("probe", probed[:2] == plain[:2] and probed[2].strip() and "expects" not in probed[2], probed)
+    counts.judge("another word", job("--gpumend=fix")[0] != 0)
+    wrong = {"crash": "ulimit -c 0; kill -SEGV $$", "status": "exit 1", "hang": "sleep 600", "strange": "echo 'exit 3'",
+             "endless": "yes 'export A=b'"}
+    for what, text in wrong.items():
+        c.script("gpumend", text)
+        begin = time.monotonic()
+        got = job("--gpumend=mend")
+        counts.judge(f"mend, {what}", got[:2] == plain[:2] and time.monotonic() - begin < 60, got)
+    (c.folder / "etc/gpumend").unlink()
+    counts.judge("mend without gpumend", job("--gpumend=mend")[:2] == plain[:2])
+    counts.judge("nobody is drained", c.until(lambda: c.state("n1")[0] == "IDLE"), c.state("n1"))
+
+
 def prologs(c, counts):
     """Slurm itself runs the prolog of a job."""
     def job(node):
@@ -234,10 +294,11 @@ def main():
             drains(cluster, counts)
             nobody_is_drained(cluster, counts)
             features(cluster, counts)
+            plug_in(cluster, counts)
             prologs(cluster, counts)
         finally:
             cluster.end()
-    print(f"{counts.passed} passed, {counts.failed} failed")
+    print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped")
     return 1 if counts.failed else 0
 
 
