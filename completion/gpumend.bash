@@ -64,7 +64,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | export:--root | needs:--root | needs:--kb | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | check:--host | container:--root | container:--host | container:--kb | container:--folder | choose:--root | choose:--kb | probe:--kb | kb:--kb | why:--root | why:--cwd)
+    check:--root | export:--root | needs:--root | needs:--kb | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | check:--host | container:--root | container:--host | container:--kb | container:--folder | choose:--root | choose:--kb | setup:--root | setup:--kb | probe:--kb | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -88,7 +88,7 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "ctranslate2 torch onnxruntime" -- "$cur")
         return
         ;;
-    choose:--model)
+    choose:--model | setup:--model)
         mapfile -t COMPREPLY < <(
             compgen -W "tiny base small medium large-v3 turbo distil-large-v3" -- "$cur")
         return
@@ -122,14 +122,14 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "nfd cel require-cuda slurm slurm-extra" -- "$cur")
         return
         ;;
-    fleet:--names | needs:--import | needs:--env | needs:--unset | needs:--platform | needs:--features | export:--node | export:--gpus | export:--deadline | export:--expire | export:--heartbeat | export:--drain-limit | check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc | why:--invert)
+    fleet:--names | needs:--import | needs:--env | needs:--unset | needs:--platform | needs:--features | export:--node | export:--gpus | export:--deadline | export:--expire | export:--heartbeat | export:--drain-limit | check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | setup:--for | setup:--into | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc | why:--invert)
         return
         ;;
     esac
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose container snapshot needs export fleet kb mcp --help --version --licenses" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose setup container snapshot needs export fleet kb mcp --help --version --licenses" -- "$cur")
         return
         ;;
     check)
@@ -180,6 +180,10 @@ _gpumend()
         ;;
     choose)
         word="--model --memory-gib --compute-type --app --require-gpu --probe --export --root --env --unset --kb --json --limit --help"
+        ;;
+    setup)
+        word="--for --into --model --root --kb --limit --json --help"
+        [[ $cur == -* ]] || word="faster-whisper whisperx speaches ctranslate2 torch onnxruntime openai-whisper vllm jax tensorflow cupy bitsandbytes llama-cpp-python"
         ;;
     kb)
         word="arch lint --with --keys --search --forms --kb --json --limit --help"

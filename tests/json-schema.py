@@ -157,6 +157,10 @@ def faults_of(command, status, document):
         if status != (1 if document.get("verdict") == "broken" else 3 if nothing else 0):
             yield f"status {status} with verdict {document.get('verdict')}"
         return
+    if command == "setup":
+        if (status == 3) != (document["verdict"] == "unknown"):
+            yield f"status {status} with verdict {document['verdict']}"
+        return
     if command in ("devices", "choose"):
         if (status == 1) != (document["verdict"] == "broken"):
             yield f"status {status} with verdict {document['verdict']}"
@@ -251,6 +255,7 @@ def cases(top):
             ("container", ["cdi", "--check", "--host", gpu]), ("container", ["cdi", "--host", gpu]),
             ("container", ["cdi"]),
             ("probe", []), ("probe", ["--quick", "--env", "CUDA_VISIBLE_DEVICES="]),
+            ("setup", ["torch"]), ("setup", ["faster-whisper", "--for", "rtx-3060-linux"]),
             ("choose", []), ("choose", ["--root", gpu, "--model", "turbo"]),
             ("choose", [env, "--model", "whisper:large-v3", "--require-gpu"]),
             ("choose", [env, "--memory-gib", "1000000"]),

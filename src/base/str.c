@@ -408,6 +408,28 @@ const char *str_shell_word(struct arena *a, const char *s)
     return out;
 }
 
+/* PowerShell ends a text in '...' at any of its five single quotes, and has each of them doubled
+ * inside (about_Quoting_Rules; U+2018 to U+201B by its tokenizer). */
+const char *str_powershell_word(struct arena *a, const char *text)
+{
+    size_t n = strlen(text), at = 0;
+    char *out = arena_alloc(a, 2 * n + 3);
+    if (!str_is_seen(text)) {
+        return NULL;
+    }
+    out[at++] = '\'';
+    for (size_t i = 0, length = 1; i < n; i += length) {
+        uint32_t c = str_code_point(text + i, n - i, &length);
+        for (int k = 0; k < (c == '\'' || (c >= 0x2018 && c <= 0x201b) ? 2 : 1); k++) {
+            memcpy(out + at, text + i, length);
+            at += length;
+        }
+    }
+    out[at++] = '\'';
+    out[at] = '\0';
+    return out;
+}
+
 char *str_printable(struct arena *a, const char *s)
 {
     static const char hex[] = "0123456789abcdef";

@@ -107,6 +107,11 @@ bool str_is_seen(const char *s); // all of it
  * $'...' for what str_seen() refuses. */
 const char *str_shell_word(struct arena *a, const char *s);
 
+/* The same for PowerShell, always in quotes; NULL: no word, because a reader would not see all of
+ * it.
+ */
+const char *str_powershell_word(struct arena *a, const char *s);
+
 /* RFC 4648, section 4, with padding. */
 char *str_base64(struct arena *a, const void *data, size_t n);
 

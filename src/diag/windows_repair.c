@@ -5,28 +5,6 @@
 
 /* ------------------------------------------------------------------ quoting */
 
-/* PowerShell ends a text in '...' at any of its five single quotes, and has each of them doubled
- * inside (about_Quoting_Rules; U+2018 to U+201B by its tokenizer). */
-static const char *quote_powershell(struct arena *a, const char *text)
-{
-    size_t n = strlen(text), at = 0;
-    char *out = arena_alloc(a, 2 * n + 3);
-    if (!str_is_seen(text)) {
-        return NULL;
-    }
-    out[at++] = '\'';
-    for (size_t i = 0, length = 1; i < n; i += length) {
-        uint32_t c = str_code_point(text + i, n - i, &length);
-        for (int k = 0; k < (c == '\'' || (c >= 0x2018 && c <= 0x201b) ? 2 : 1); k++) {
-            memcpy(out + at, text + i, length);
-            at += length;
-        }
-    }
-    out[at++] = '\'';
-    out[at] = '\0';
-    return out;
-}
-
 /* Within "..." the command prompt still replaces %NAME%, and no character prevents it. */
 static const char *quote_cmd(struct arena *a, const char *text)
 {
@@ -59,7 +37,7 @@ struct diag_windows_repair diag_windows_pip(const struct diag_windows *n, const 
                                             const char *arguments)
 {
     struct arena *a = n->arena;
-    const char *power = quote_powershell(a, pip_program(n));
+    const char *power = str_powershell_word(a, pip_program(n));
     const char *cmd = quote_cmd(a, pip_program(n));
     return (struct diag_windows_repair){
         .says = says,
@@ -82,7 +60,7 @@ struct diag_windows_repair diag_windows_directory(const struct diag_windows *n, 
 struct diag_windows_repair diag_windows_on_path(const struct diag_windows *n, const char *folder)
 {
     struct arena *a = n->arena;
-    const char *power = quote_powershell(a, folder), *cmd = quote_cmd(a, folder);
+    const char *power = str_powershell_word(a, folder), *cmd = quote_cmd(a, folder);
     return (struct diag_windows_repair){
         .says = arena_printf(a, "put %s on PATH, in the window that starts the program", folder),
         .powershell = power ? arena_printf(a, "$env:PATH = %s + ';' + $env:PATH", power) : NULL,

@@ -126,6 +126,7 @@ def main():
             "devices --root --json": ["devices", "--root", "/", "--json"],
             "choose ENV": ["choose", env, "--model", "large-v3"],
             "choose --json": ["choose", "--json"],
+            "setup": ["setup", "torch"],
             "explain CAUSE": ["explain", "cudnn-sublibrary-missing"],
             "explain LOG": ["explain", log],
             "explain LOG --here": ["explain", log, "--here", "--json"],

@@ -50,7 +50,7 @@ def looks(env, folder):
         "why": ["why", "--exe", "/usr/bin/python3"], "devices": ["devices"],
         "explain": ["explain", log], "explain --here": ["explain", log, "--here"],
         "explain TEXT": ["explain", "--", "Killed"],
-        "choose": ["choose", env], "fix": ["fix", env], "fix --list": ["fix", env, "--list"],
+        "choose": ["choose", env], "setup": ["setup", "faster-whisper"], "fix": ["fix", env], "fix --list": ["fix", env, "--list"],
         "fix --in-process": ["fix", env, "--in-process"],
         "container check": ["container", "check", env], "container docker": ["container", "docker", env],
         "container cdi": ["container", "cdi"], "container cdi --check": ["container", "cdi", "--check"],

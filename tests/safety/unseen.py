@@ -24,7 +24,7 @@ TEXTS = {"ESC": b"\x1b]0;x\x07\x1b[2J", "CR and DEL": b"a\r\x7f\x08b", "tab": b"
 HIDDEN = {0x61c, 0x180e, 0x200b, 0x200e, 0x200f, 0xfeff, *range(0x2028, 0x202f),
           *range(0x2060, 0x2070)}
 COMMANDS = ("check", "fix", "enable", "disable", "run", "why", "explain", "devices", "probe", "choose",
-            "container", "snapshot", "kb")
+            "setup", "container", "snapshot", "kb")
 
 
 def fault(output):
@@ -57,7 +57,8 @@ def cases(text, there):
                   ["container", "cdi", "--check", "--folder"], ["run", "--print", "--"],
                   ["run", "--print", "--json", "--"], ["run", "--"], ["run", "--device"],
                   ["run", "--restart"], ["probe", "--stage"], ["probe", "--timeout"],
-                  ["choose", "--model"], ["choose", "--app"], ["choose", "--export"],
+                  ["choose", "--model"], ["choose", "--app"], ["choose", "--export"], ["setup"], ["setup", "torch", "--for"],
+                  ["setup", "torch", "--for", "cpu-linux", "--into"],
                   ["fix", "--select"], ["why", "--exe", "/bin/true", "--json"],
                   ["why", "libc.so.6", "--exe", "/bin/true", "--caller"]):
         yield [*words, text]

@@ -1,0 +1,129 @@
+#include "report/setup.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "base/str.h"
+
+/* ------------------------------------------------------------------ text */
+
+static void setup_paragraph(const struct out *o, struct arena *a, const char *label,
+                            const char *text)
+{
+    out_print(o, OUT_DIM, "   %-5s ", label);
+    out_wrap(o, 9, str_printable(a, text));
+}
+
+/* Lines that are to be pasted keep their length. */
+static void setup_lines(const struct out *o, struct arena *a, const char *text)
+{
+    struct str rest = str_of(text);
+    while (rest.s && rest.n) {
+        struct str line = str_cut(&rest, '\n');
+        out_print(o, OUT_BOLD, "      %s\n", str_printable(a, str_dup(a, line)));
+    }
+}
+
+static void setup_step_text(const struct out *o, struct arena *a, const struct setup_step *s,
+                            size_t number)
+{
+    out_print(o, OUT_PLAIN, "\n%zu. ", number);
+    out_print(o, OUT_BOLD, "%s\n", str_printable(a, s->title));
+    for (size_t i = 0; i < s->commands.n; i++) {
+        setup_lines(o, a, s->commands.items[i]);
+    }
+    if (s->code) {
+        setup_lines(o, a, s->code);
+    }
+    setup_paragraph(o, a, "why", s->why);
+    setup_paragraph(o, a, "seen", s->seen);
+    if (s->cost) {
+        setup_paragraph(o, a, "cost", s->cost);
+    }
+}
+
+void report_setup_text(const struct out *o, struct arena *a, const struct setup_plan *plan)
+{
+    static const enum out_style styles[] = {[SETUP_GPU] = OUT_GREEN,
+                                            [SETUP_CPU] = OUT_YELLOW,
+                                            [SETUP_NOT] = OUT_RED,
+                                            [SETUP_UNKNOWN] = OUT_YELLOW};
+    // One line, whatever its length: scripts read the first.
+    out_print(o, styles[plan->verdict], "%s\n", str_printable(a, plan->sentence));
+    for (size_t i = 0; i < plan->steps.n; i++) {
+        setup_step_text(o, a, &plan->steps.items[i], i + 1);
+    }
+    for (size_t i = 0; i < plan->notes.n; i++) {
+        out_print(o, OUT_PLAIN, "%s", i ? "" : "\n");
+        out_print(o, OUT_DIM, "note  ");
+        out_wrap(o, 6, str_printable(a, plan->notes.items[i]));
+    }
+}
+
+/* ------------------------------------------------------------------ JSON */
+
+static json_t *texts_json(struct arena *a, const char *const *items, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_add(list, out_json_text(a, items[i]));
+    }
+    return list;
+}
+
+static json_t *pin_json(struct arena *a, const struct setup_pin *pin)
+{
+    json_t *o = json_object();
+    json_put(o, "package", out_json_text(a, pin->package));
+    json_put(o, "version", out_json_text(a, pin->version));
+    json_put(o, "extras", out_json_text(a, pin->extras));
+    json_put(o, "why", out_json_text(a, pin->why));
+    json_put(o, "row", out_json_text(a, pin->row));
+    return o;
+}
+
+static json_t *step_json(struct arena *a, const struct setup_step *s, size_t number)
+{
+    json_t *o = json_object();
+    json_put(o, "number", json_integer((json_int_t)number));
+    json_put(o, "kind", out_json_text(a, setup_step_name(s->kind)));
+    json_put(o, "title", out_json_text(a, s->title));
+    json_put(o, "why", out_json_text(a, s->why));
+    json_put(o, "commands", texts_json(a, s->commands.items, s->commands.n));
+    json_put(o, "code", out_json_text(a, s->code));
+    json_put(o, "seen", out_json_text(a, s->seen));
+    json_put(o, "cost", out_json_text(a, s->cost));
+    json_put(o, "reboot", json_boolean(s->reboot));
+    return o;
+}
+
+json_t *report_setup_json(struct arena *a, const struct setup_plan *plan)
+{
+    const struct setup_pins *pins = &plan->pins;
+    json_t *doc = json_object(), *packages = json_array(), *steps = json_array();
+    bool gpu = plan->verdict == SETUP_GPU;
+    json_put(doc, "schema", json_integer(1));
+    json_put(doc, "app", out_json_text(a, plan->app));
+    json_put(doc, "machine", out_json_text(a, plan->machine));
+    json_put(doc, "verdict", out_json_text(a, setup_verdict_name(plan->verdict)));
+    json_put(doc, "sentence", out_json_text(a, plan->sentence));
+    json_put(doc, "device", out_json_text(a, choose_device_name(plan->device)));
+    json_put(doc, "compute_type",
+             out_json_text(a, plan->computes ? choose_compute_name(plan->compute) : NULL));
+    json_put(doc, "shell", out_json_text(a, plan->windows ? "powershell" : "sh"));
+    json_put(doc, "folder", out_json_text(a, plan->folder));
+    json_put(doc, "python", out_json_text(a, pins->python));
+    json_put(doc, "cuda", out_json_text(a, gpu ? pins->cuda : NULL));
+    json_put(doc, "driver_min", out_json_text(a, gpu ? pins->driver_min : NULL));
+    json_put(doc, "index", out_json_text(a, pins->index));
+    for (size_t i = 0; i < pins->items.n; i++) {
+        json_add(packages, pin_json(a, &pins->items.items[i]));
+    }
+    for (size_t i = 0; i < plan->steps.n; i++) {
+        json_add(steps, step_json(a, &plan->steps.items[i], i + 1));
+    }
+    json_put(doc, "packages", packages);
+    json_put(doc, "steps", steps);
+    json_put(doc, "notes", texts_json(a, plan->notes.items, plan->notes.n));
+    return doc;
+}

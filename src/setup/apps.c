@@ -1,0 +1,140 @@
+/* The applications. */
+#include <string.h>
+
+#include "base/nearest.h"
+#include "setup/setup.h"
+
+#define COUNTS_CTRANSLATE2 "import ctranslate2; print(ctranslate2.get_cuda_device_count())"
+#define COUNTS_TORCH       "import torch; print(torch.cuda.device_count())"
+
+static const struct setup_app apps[] = {
+    {.name = "faster-whisper",
+     .package = "faster-whisper",
+     .engines = "ctranslate2",
+     .module = "faster_whisper",
+     .counts = COUNTS_CTRANSLATE2,
+     .hook = true,
+     .whisper = true},
+    {.name = "whisperx",
+     .package = "whisperx",
+     .engines = "torch ctranslate2",
+     .module = "whisperx",
+     .counts = COUNTS_CTRANSLATE2,
+     .hook = true,
+     .whisper = true},
+    {.name = "speaches",
+     .package = "speaches",
+     .engines = "ctranslate2",
+     .module = "speaches",
+     .counts = COUNTS_CTRANSLATE2},
+    {.name = "ctranslate2",
+     .package = "ctranslate2",
+     .engines = "ctranslate2",
+     .module = "ctranslate2",
+     .counts = COUNTS_CTRANSLATE2,
+     .hook = true,
+     .whisper = true},
+    {.name = "torch",
+     .package = "torch",
+     .engines = "torch",
+     .module = "torch",
+     .counts = COUNTS_TORCH},
+    {.name = "onnxruntime",
+     .package = "onnxruntime-gpu",
+     .cpu = "onnxruntime",
+     .extras = "cuda,cudnn",
+     .engines = "onnxruntime-gpu",
+     .hook = true,
+     .module = "onnxruntime",
+     .counts = "import onnxruntime as o; print(int('CUDAExecutionProvider' in "
+               "o.get_available_providers()))"},
+    {.name = "openai-whisper",
+     .package = "openai-whisper",
+     .engines = "torch",
+     .module = "whisper",
+     .counts = COUNTS_TORCH},
+    {.name = "vllm",
+     .package = "vllm",
+     .engines = "vllm torch",
+     .module = "vllm",
+     .counts = COUNTS_TORCH,
+     .gpu_only = "its wheel in the package index is for GPUs of NVIDIA"},
+    {.name = "jax",
+     .package = "jax",
+     .extras = "cuda13",
+     .engines = "jax-cuda13-plugin",
+     .module = "jax",
+     .counts = "import jax; print(jax.device_count('gpu'))"},
+    {.name = "jax",
+     .package = "jax",
+     .extras = "cuda12",
+     .engines = "jax-cuda12-plugin",
+     .module = "jax",
+     .counts = "import jax; print(jax.device_count('gpu'))"},
+    {.name = "tensorflow",
+     .package = "tensorflow",
+     .extras = "and-cuda",
+     .engines = "tensorflow",
+     .module = "tensorflow",
+     .counts = "import tensorflow as t; print(len(t.config.list_physical_devices('GPU')))"},
+    {.name = "cupy",
+     .package = "cupy-cuda13x",
+     .extras = "ctk",
+     .engines = "cupy-cuda13x",
+     .module = "cupy",
+     .counts = "import cupy; print(cupy.cuda.runtime.getDeviceCount())",
+     .code = SETUP_CODE_TOOLKIT,
+     .cuda = "13",
+     .gpu_only = "it computes on GPUs alone"},
+    {.name = "cupy",
+     .package = "cupy-cuda12x",
+     .extras = "ctk",
+     .engines = "cupy-cuda12x",
+     .module = "cupy",
+     .counts = "import cupy; print(cupy.cuda.runtime.getDeviceCount())",
+     .code = SETUP_CODE_TOOLKIT,
+     .cuda = "12",
+     .gpu_only = "it computes on GPUs alone"},
+    {.name = "bitsandbytes",
+     .package = "bitsandbytes",
+     .engines = "bitsandbytes torch",
+     .module = "bitsandbytes",
+     .counts = COUNTS_TORCH},
+    {.name = "llama-cpp-python",
+     .package = "llama-cpp-python",
+     .engines = "llama-cpp-python",
+     .module = "llama_cpp",
+     .counts = "import llama_cpp; print(int(llama_cpp.llama_supports_gpu_offload()))"},
+};
+enum { N_APPS = sizeof apps / sizeof *apps };
+
+const struct setup_app *setup_app_find(const char *name, size_t i)
+{
+    for (size_t k = 0; k < N_APPS; k++) {
+        if (strcmp(apps[k].name, name) == 0 && i-- == 0) {
+            return &apps[k];
+        }
+    }
+    return NULL;
+}
+
+const char *setup_app_name(size_t i)
+{
+    for (size_t k = 0; k < N_APPS; k++) {
+        bool again = k > 0 && strcmp(apps[k].name, apps[k - 1].name) == 0;
+        if (!again && i-- == 0) {
+            return apps[k].name;
+        }
+    }
+    return NULL;
+}
+
+const char *setup_app_near(const char *name)
+{
+    struct nearest n;
+    nearest_init(&n, name);
+    for (size_t i = 0; i < N_APPS; i++) {
+        nearest_try(&n, apps[i].name);
+    }
+    return nearest_best(&n);
+}

@@ -1,0 +1,168 @@
+/*
+ * How to get an application to compute on the GPU of one machine: the plan of `gpumend setup`.
+ *
+ *   setup_machine_read() or setup_machine_named()  ->  struct setup_machine
+ *   setup_plan_make()                              ->  struct setup_plan
+ *
+ * Everything follows from the knowledge base and the machine's facts. A release that the knowledge
+ * base has not read is not offered, and a build of which it does not know for which GPUs it has
+ * code is not offered for a GPU; where nothing is left, the verdict is unknown. What the pins need
+ * of packages that the knowledge base does not read (av, tokenizers) is left to the installer.
+ *
+ * The GPU's driver may be too old or missing: releases that the present driver runs come first, if
+ * they are for CUDA 12 or later; then those that a newer driver of this GPU runs, with a step that
+ * brings it (the distribution's own, if that is enough); then older ones.
+ *
+ * No I/O but the knowledge base's, and what setup_machine_read() reads of the root. All texts live
+ * in the arena or are constants.
+ */
+#ifndef GPUMEND_SETUP_SETUP_H
+#define GPUMEND_SETUP_SETUP_H
+
+#include "choose/need.h"
+#include "host/host.h"
+#include "model/model.h"
+
+enum setup_code {
+    SETUP_CODE_BUILDS,  // its builds (kb/builds.json) say for which GPUs they have code
+    SETUP_CODE_TOOLKIT, // it compiles at run time with CUDA's own compiler
+};
+
+/* An application that has plans. */
+struct setup_app {
+    const char *name;    // as it is asked for
+    const char *package; // its distribution; its releases are tried, the newest first
+    const char *extras;  // for a GPU: "cuda,cudnn", or NULL
+    const char *cpu;     // its distribution for the CPU, where that is another one; else NULL
+    const char *engines; // distributions that hold its code for GPUs, separated by blanks
+    const char *module;  // what is imported: "faster_whisper"
+    const char *counts;  // Python that prints how many GPUs it can use
+    enum setup_code code;
+    const char *cuda;     // with SETUP_CODE_TOOLKIT: the CUDA major of `package`
+    bool hook;            // its engine does not look in the folders of NVIDIA's wheels
+    const char *gpu_only; // why it computes on no CPU, as a clause; or NULL
+    bool whisper;         // runs Whisper's models with ctranslate2's compute types
+};
+
+/* The rows of an application, in the order in which they are tried (cupy has one for each CUDA
+ * major); NULL behind the last. */
+const struct setup_app *setup_app_find(const char *name, size_t i);
+/* "faster-whisper", in the order of the help; NULL behind the last. */
+const char *setup_app_name(size_t i);
+/* The name that was most likely meant, or NULL. */
+const char *setup_app_near(const char *name);
+
+struct setup_machine {
+    const char *shown; // "this machine", "the machine at TREE", "rtx-3060-linux"
+    const struct host *host;
+    const struct host_gpu *gpu; // the one to be used; NULL: there is none
+    bool gpus_unknown;          // whether there is one cannot be seen
+    bool windows;
+    const char *platform; // "linux-x86-64" as in the knowledge base; NULL: not known
+    const char *python;   // "3.11", of the machine's own interpreter; NULL: not known
+    int glibc_minor;      // 0: not known
+    const char *driver;   // of NVIDIA, the version; NULL: none, or not known
+    bool named;           // only the name is known
+};
+
+/* The machine of a model that was opened. */
+void setup_machine_read(struct model *m, const char *shown, struct setup_machine *ret);
+
+/* A machine by its name: a GPU as the knowledge base calls it, or "cpu", with a system behind it:
+ * "rtx-3060-linux", "gtx-1080-ubuntu", "rx-7900-xtx-windows", "rtx-4070-wsl", "jetson-agx-orin",
+ * "dgx-spark". GM_ERR_USAGE: there is none, or it stands for several kinds. */
+int setup_machine_named(struct kb *kb, struct arena *a, const char *name, struct setup_machine *ret,
+                        struct gm_err *err) GM_CHECK;
+
+struct setup_pin {
+    const char *package, *version; // version with its build: "2.9.1+cu126"
+    const char *extras;            // "cuda,cudnn", or NULL
+    const char *why; // "asked for", "ctranslate2 4.8.5 needs nvidia-cublas-cu12 (...)"
+    const char *row; // of the knowledge base: "releases/torch-2.9.1", or NULL
+};
+
+struct setup_pins {
+    VEC(struct setup_pin) items;  // empty: there are none
+    const char *python;           // "3.12"
+    bool own_python;              // it is the machine's
+    const struct kb_build *build; // of the first engine; NULL: the CPU, or not known
+    const char *index;            // where its build is served, "cu126" of PyTorch's; NULL: plain
+    const char *cuda;             // the CUDA release of the build, or NULL
+    const char *driver_min;       // of NVIDIA, or NULL
+    const char *driver_last;      // the last branch for this GPU; NULL: the newest
+    bool driver_newer;            // the machine's is older than that, or there is none
+    const char *override;         // HSA_OVERRIDE_GFX_VERSION, or NULL
+    VEC(const char *) against;    // why there are none, one sentence each
+};
+
+struct setup_question {
+    struct kb *kb;
+    struct arena *a;
+    const char *app; // a name of setup_app_name()
+    const struct setup_machine *machine;
+    const char *folder; // of the environment, as it is to be written; NULL: APP-env
+    const char *model;  // of Whisper; NULL: large-v3
+};
+
+/* How much of the driver's state may change, in the order of preference. */
+enum setup_driver_policy {
+    SETUP_DRIVER_STAYS_MODERN, // what it runs of CUDA 12 and later
+    SETUP_DRIVER_DISTRIBUTION, // what the distribution's own command brings
+    SETUP_DRIVER_NEWER,        // any that the GPU has
+    SETUP_DRIVER_STAYS,
+    SETUP_DRIVER_POLICIES,
+};
+
+/* The pins for one row and device; of a GPU of NVIDIA's with such a driver. Fails only if an area
+ * cannot be loaded. */
+int setup_pins_find(const struct setup_question *q, const struct setup_app *app,
+                    enum choose_device_kind device, enum setup_driver_policy policy,
+                    struct setup_pins *ret, struct gm_err *err) GM_CHECK;
+
+enum setup_step_kind {
+    SETUP_DRIVER,
+    SETUP_RUNTIME,
+    SETUP_ENVIRONMENT,
+    SETUP_PACKAGES,
+    SETUP_LIBRARIES,
+    SETUP_SETTINGS,
+    SETUP_PROOF,
+    SETUP_STEPS,
+};
+const char *setup_step_name(enum setup_step_kind kind); // "driver"
+
+struct setup_step {
+    enum setup_step_kind kind;
+    const char *title;          // an imperative, without a full stop
+    const char *why;            // sentences
+    VEC(const char *) commands; // as the machine's shell takes them; may be empty
+    const char *code;           // lines of Python that the application has, or NULL
+    const char *seen;           // how to see that it worked
+    const char *cost;           // or NULL: not known
+    bool reboot;                // the next step comes after it
+};
+
+enum setup_verdict { SETUP_GPU, SETUP_CPU, SETUP_NOT, SETUP_UNKNOWN };
+const char *setup_verdict_name(enum setup_verdict verdict); // "gpu", "cpu", "not", "unknown"
+
+struct setup_plan {
+    const char *app, *machine;
+    enum setup_verdict verdict;
+    bool gpu_lost;        // the verdict is the CPU though there is a GPU
+    const char *sentence; // the verdict
+    const struct setup_app *row;
+    enum choose_device_kind device;
+    struct setup_pins pins;
+    const char *folder;
+    bool windows, uv;
+    enum choose_compute compute; // where `computes`
+    bool computes;
+    VEC(struct setup_step) steps;
+    VEC(const char *) notes;
+};
+
+/* GM_ERR_USAGE: there is no such application or model. */
+int setup_plan_make(const struct setup_question *q, struct setup_plan *ret,
+                    struct gm_err *err) GM_CHECK;
+
+#endif

@@ -1,0 +1,63 @@
+"""The machines of tests/trees, what must be planned there, and the machines that are only named.
+
+Each case: name, arguments, verdict, words that the text must have.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "trees"))
+from build import merged, nvidia, system  # noqa: E402
+from machines import MACHINES  # noqa: E402
+
+UBUNTU = {"/usr/lib/os-release": "ID=ubuntu\nVERSION_ID=\"24.04\"\n"}
+RTX3060 = ("0000:01:00.0", 0x2503, "NVIDIA GeForce RTX 3060")
+
+TREES = {name: MACHINES[name][1] for name in (
+    "cpu-only", "no-driver", "driver-470", "gtx1080-driver-580", "wsl-good", "jetson-orin", "rtx5090",
+    "rtx5090-driver-550", "intel-laptop", "rx7900xtx", "rx5700xt", "module-not-loaded")}
+TREES["rtx3060"] = merged(system(), nvidia("550.90.07", RTX3060))
+TREES["rtx3060-old"] = merged(system(), UBUNTU, nvidia("470.256.02", RTX3060))
+TREES["rtx3060-new"] = merged(system(), nvidia("580.95.05", RTX3060))
+TREES["h100"] = merged(system(), nvidia("570.124.06", ("0000:18:00.0", 0x2330, "NVIDIA H100 80GB HBM3"),
+                                        pci_class=0x030200))
+
+APPS = ("faster-whisper", "whisperx", "speaches", "ctranslate2", "torch", "onnxruntime",
+        "openai-whisper", "vllm", "jax", "tensorflow", "cupy", "bitsandbytes", "llama-cpp-python")
+NAMED = ("rtx-3060-linux", "gtx-1080-ubuntu", "gtx-980-fedora", "tesla-k80-linux", "rtx-5090-debian",
+         "dgx-spark", "jetson-agx-orin", "rtx-4070-windows", "rtx-4070-wsl", "rx-7900-xtx-linux",
+         "rx-5700-xt-windows", "cpu-linux", "cpu-windows")
+
+CASES = [
+    ("faster-whisper-rtx3060", ["faster-whisper", "--root", "rtx3060"], "gpu",
+     ["Keep the driver", "gpumend enable --import faster_whisper"]),
+    ("faster-whisper-no-driver", ["faster-whisper", "--root", "no-driver"], "gpu",
+     ["sudo apt-get install nvidia-driver"]),
+    ("faster-whisper-old-driver", ["faster-whisper", "--root", "rtx3060-old"], "gpu",
+     ["Driver 470.256.02 is there", "sudo ubuntu-drivers install"]),
+    ("faster-whisper-pascal", ["faster-whisper", "--root", "gtx1080-driver-580"], "gpu",
+     ["int8_float32", "whose last branch is 580"]),
+    ("faster-whisper-kepler", ["faster-whisper", "--root", "driver-470"], "cpu", ["device=\"cpu\""]),
+    ("faster-whisper-blackwell", ["faster-whisper", "--root", "rtx5090"], "gpu", ["570.26"]),
+    ("faster-whisper-blackwell-old", ["faster-whisper", "--root", "rtx5090-driver-550"], "gpu",
+     ["570.26 or later"]),
+    ("faster-whisper-wsl", ["faster-whisper", "--root", "wsl-good"], "unknown", ["--for rtx-3060-wsl"]),
+    ("faster-whisper-wsl-named", ["faster-whisper", "--for", "rtx-3060-wsl"], "gpu",
+     ["WSL uses the driver of Windows"]),
+    ("faster-whisper-jetson", ["faster-whisper", "--root", "jetson-orin"], "cpu", ["JetPack"]),
+    ("faster-whisper-cpu", ["faster-whisper", "--root", "cpu-only"], "cpu", ["no GPU was found"]),
+    ("faster-whisper-windows", ["faster-whisper", "--for", "rtx-4070-windows", "--into", "my env"], "gpu",
+     ["& 'my env\\Scripts\\python.exe' -m pip install"]),
+    ("ctranslate2-not-loaded", ["ctranslate2", "--root", "module-not-loaded", "--into", "a b/$c"], "gpu",
+     ["'a b/$c'", "Make the GPU usable"]),
+    ("torch-rtx3060", ["torch", "--root", "rtx3060"], "gpu", ["torch==2.10.0"]),
+    ("torch-rtx3060-new", ["torch", "--for", "rtx3060-new/"], "gpu", ["torch==2."]),
+    ("torch-pascal", ["torch", "--root", "gtx1080-driver-580"], "gpu", ["torch==2.9.1+cu126"]),
+    ("torch-kepler", ["torch", "--root", "driver-470"], "gpu", ["+cu118"]),
+    ("torch-cpu", ["torch", "--root", "cpu-only"], "cpu", []),
+    ("torch-spark", ["torch", "--for", "dgx-spark"], "gpu", ["580.65.06"]),
+    ("cupy-cpu", ["cupy", "--root", "cpu-only"], "not", ["cannot work"]),
+    ("cupy-h100", ["cupy", "--root", "h100"], "gpu", ["'cupy-cuda12x[ctk]==14.2.0'"]),
+    ("faster-whisper-rdna3", ["faster-whisper", "--root", "rx7900xtx"], "unknown", ["ROCm"]),
+    ("torch-intel", ["torch", "--root", "intel-laptop"], "unknown", []),
+]
