@@ -4,6 +4,18 @@
 
 #include "py/owner.h"
 #include "py/requirement.h"
+#include "py/version.h"
+
+bool model_version_fits(struct arena *a, const char *set, const char *version)
+{
+    struct py_specifiers s;
+    struct gm_err err;
+    if (!set) {
+        return true;
+    }
+    return version && py_specifiers_parse(a, str_of(set), &s, &err) == 0 &&
+           py_specifiers_match(&s, str_of(version)) == PY_YES;
+}
 
 /* A module, one below it (its import brings those above), or the distribution. */
 static bool row_name_is(const struct kb_import *row, const char *name)

@@ -60,19 +60,6 @@ const char *model_source_name(enum model_source source)
     return names[source];
 }
 
-/* ------------------------------------------------------------------ knowledge */
-
-bool model_version_fits(struct arena *a, const char *set, const char *version)
-{
-    struct py_specifiers s;
-    struct gm_err err;
-    if (!set) {
-        return true;
-    }
-    return version && py_specifiers_parse(a, str_of(set), &s, &err) == 0 &&
-           py_specifiers_match(&s, str_of(version)) == PY_YES;
-}
-
 /* Whether the package is there, and what its import loads is known. */
 static bool name_is_known(struct model *m, const char *name)
 {
