@@ -18,17 +18,21 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
-# In README.md, the pages, the manual page and every --help; a blank stands for any white space.
+# In README.md, the pages, the manual page, every --help, the texts of the sources and the public
+# headers; a blank stands for any white space.
 PHRASES = (
-    "a right to it", "a sub-library that it opens is not", "after these it cannot", "are no usable",
-    "brings TARGET", "cannot be told", "does not get from the GPU", "does not reach Windows",
+    "a right to it", "a sub-library that it opens is not", "after these it cannot",
+    "are no usable", "are not concerned", "as it should", "ask for another", "asked for of",
+    "belong into", "belongs into", "brings TARGET", "cannot be told",
+    "contexts know nothing of", "does not get from the GPU", "does not reach Windows",
     "else the text", "ends at the wrong file", "fastest first else",
     "for an application at its start", "goes there and back", "hang on NVSwitch",
-    "hangs on NVSwitch", "is no application", "is no name of", "is no usable",
-    "named like this command", "of the ways that can be carried out", "only a log is there",
-    "print it all the same", "stands in no file", "taken for the least", "tells which library",
-    "the text does not tell", "troubles show", "what acts is asked to", "while the program lives",
-    "why is not known")
+    "hangs on NVSwitch", "is no application", "is no failure", "is no name of", "is no usable",
+    "is to be run", "mends most", "named like this command", "no need of it",
+    "nothing is said of", "of the ways that can be carried out", "only a log is there",
+    "print it all the same", "says what it is", "stands in no file", "taken for the least",
+    "tells which library", "the text does not tell", "troubles show", "ways to mend what",
+    "what acts is asked to", "which there is not", "while the program lives", "why is not known")
 README_LINES = 130
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 
@@ -121,6 +125,12 @@ def readme_is_short_and_recorded():
             yield f"README.md: docs/session.txt has not: {text.splitlines()[0]}"
 
 
+def source_texts(path):
+    """The string literals of a C file, a line each; those that are one text are joined."""
+    joined = re.sub(r'"\s*\n\s*"', lambda m: "", path.read_text(encoding="utf-8"))
+    return "\n".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', joined))
+
+
 def phrases_stay_away(exe):
     commands = re.findall(r"^  ([a-z]+)  ", output(exe, "--help")[1], re.MULTILINE)
     texts = {f"{c} --help": output(exe, c, "--help")[1] for c in commands}
@@ -130,6 +140,9 @@ def phrases_stay_away(exe):
     # Indented lines are what gpumend printed when the page was written.
     texts = {name: re.sub(r"^ {4}.*", "", text, flags=re.MULTILINE) if name.endswith(".md") else text
              for name, text in texts.items()}
+    texts.update((str(p.relative_to(TOP)), source_texts(p)) for p in tracked("src/**/*.c"))
+    texts.update((str(p.relative_to(TOP)), p.read_text(encoding="utf-8"))
+                 for p in tracked("include/*.h"))
     for phrase in PHRASES:
         wanted = re.compile(r"\b" + r"\s+".join(map(re.escape, phrase.split())) + r"\b", re.IGNORECASE)
         for name, text in texts.items():

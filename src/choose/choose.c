@@ -893,7 +893,7 @@ static const char *memory_text(struct chooser *c, const struct choose_candidate 
     if (x->required.how == CHOOSE_MEMORY_UNKNOWN) {
         return c->model ? arena_printf(c->a, "how much memory %s takes with %s is not known",
                                        c->choice->model, choose_app_name(c->choice->app))
-                        : "no model was named, so nothing is said of memory";
+                        : "no model was named, so memory is not checked";
     }
     if (x->fits == HOST_UNKNOWN) {
         return arena_printf(c->a, "%s; whether that fits cannot be determined: %s", need_text(c, x),

@@ -15,17 +15,18 @@
 enum { O_DEVICE = 1, O_STAGE, O_STAGES, O_TIMEOUT, O_QUICK, O_PYTHON, O_PYTHON_TIMEOUT };
 
 static const struct cli_option options[] = {
-    {"device", "N", "only the GPU of this number, as CUDA or HIP count (default: all)", O_DEVICE},
-    {"stage", "A,B", "only these stages, and what they need", O_STAGE},
-    {"stages", NULL, "print the names of the stages, and run none", O_STAGES},
-    {"timeout", "SECONDS", "how long each stage may take (default: 15, AMD: 30)", O_TIMEOUT},
-    {"quick", NULL, "up to the first kernel: no libraries of the environment", O_QUICK},
+    {"device", "N", "only the GPU with this number, as CUDA or HIP counts (default: all)",
+     O_DEVICE},
+    {"stage", "A,B", "only these stages and those they need", O_STAGE},
+    {"stages", NULL, "print the names of the stages and run none", O_STAGES},
+    {"timeout", "SECONDS", "the time limit for each stage (default: 15, AMD: 30)", O_TIMEOUT},
+    {"quick", NULL, "stop after the first kernel; skip the environment's libraries", O_QUICK},
     {"python", "A,B",
      "the environment's interpreter uses torch, ctranslate2, onnxruntime on the "
      "GPU, "
      "or all of them that are installed (all)",
      O_PYTHON},
-    {"python-timeout", "SECONDS", "how long each of them may take (default: 120)",
+    {"python-timeout", "SECONDS", "the time limit for each of them (default: 120)",
      O_PYTHON_TIMEOUT},
     CLI_OPTION_IMPORT,
     CLI_OPTION_ENV,

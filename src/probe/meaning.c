@@ -25,12 +25,10 @@ static const char *mismatch(struct arena *a, const struct probe_driver *d)
         versions ? arena_printf(a, " (%s and %s)", d->library_version, d->module_version) : "";
     return arena_printf(
         a,
-        "%s is not of the version of the kernel module that is loaded%s, so the GPU cannot be "
-        "used "
-        "until it is. After an update of the driver, restart the machine. In a container, use "
-        "the "
-        "driver's libraries of the host: take a libcuda of the image's own (a package of the "
-        "driver, /usr/local/cuda/compat) out of the search path. Nothing is said of the GPU.",
+        "%s does not match the version of the loaded kernel module%s, so the GPU cannot be used "
+        "until they match. After a driver update, restart the machine. In a container, use the "
+        "host's driver libraries: remove the image's own libcuda (a driver package, "
+        "/usr/local/cuda/compat) from the search path. The GPU itself was not tested.",
         library, which);
 }
 
@@ -38,16 +36,15 @@ static const char *mismatch(struct arena *a, const struct probe_driver *d)
  * Compatibility": data center GPUs and some RTX boards alone, with drivers of certain branches. */
 static const char *no_compat(struct arena *a, const struct probe_driver *d)
 {
-    const char *library = d->library ? d->library : "the libcuda.so.1 that is taken";
+    const char *library = d->library ? d->library : "the libcuda.so.1 that is loaded";
     const char *is = d->compat ? "is" : "works as";
     const char *own = d->own ? arena_printf(a, ", %s,", d->own) : "";
     return arena_printf(
         a,
-        "%s %s a library of forward compatibility (package cuda-compat), and this GPU or driver "
-        "does not support that. Take its folder out of the search path (LD_LIBRARY_PATH, "
-        "ld.so.conf.d) or remove the package: the driver's own library%s then serves every "
-        "program "
-        "for the CUDA version of the driver. Nothing is broken by that.",
+        "%s %s a forward-compatibility library (package cuda-compat), which this GPU or driver "
+        "does not support. Remove its folder from the search path (LD_LIBRARY_PATH, ld.so.conf.d), "
+        "or remove the package: the driver's own library%s then serves every program that the "
+        "driver's CUDA version supports. Nothing is broken.",
         library, is, own);
 }
 
@@ -56,24 +53,21 @@ static const struct {
     const char *text;
 } codes[] = {
     {OUT_OF_MEMORY, OUT_OF_MEMORY,
-     "Memory was refused, of the GPU or of the machine: others use it, or a limit is set for this "
-     "process. Nothing is broken by that."},
+     "There was not enough memory, on the GPU or on the host: other programs use it, or this "
+     "process has a limit. Nothing is broken."},
     {STUB_LIBRARY, STUB_LIBRARY,
-     "This libcuda is a stub to link with, from a toolkit's folder \"stubs\": that folder does not "
-     "belong into the search path. Nothing is said of driver and GPU."},
+     "This libcuda is a stub for linking, from a toolkit's folder \"stubs\", which does not belong "
+     "on the search path. The driver and the GPU were not tested."},
     {NO_DEVICE, NO_DEVICE,
-     "The driver answers and has no GPU to offer: none was given to this container or virtual "
-     "machine, "
-     "its device nodes are missing, or MIG is on and has no instance."},
+     "The driver answers but has no GPU to offer: this container or virtual machine was given "
+     "none, its device nodes are missing, or MIG is on and has no instance."},
     {NOT_READY, NOT_READY,
-     "Kernel module and GPU answer, and the machine is not ready yet: with NVSwitch the fabric "
-     "manager "
-     "has to run, and on some machines confidential computing has to be set ready. No package of "
-     "the "
-     "environment can repair that."},
+     "The kernel module and the GPU answer, but the machine is not ready yet: with NVSwitch the "
+     "fabric manager must run, and on some machines confidential computing must be set to ready. "
+     "No package of the environment can repair that."},
     {MPS_FIRST, MPS_LAST,
-     "Programs here go through the MPS daemon (CUDA_MPS_PIPE_DIRECTORY), and that is what fails. "
-     "Nothing is said of driver and GPU."},
+     "Programs here use the MPS daemon (CUDA_MPS_PIPE_DIRECTORY), which is what fails. The driver "
+     "and the GPU were not tested."},
 };
 
 /* Of NVIDIA's driver. */
@@ -103,17 +97,15 @@ static const char *crashed(struct arena *a, const struct probe_run *run)
     const char *log = logs[run->stage->vendor] ? logs[run->stage->vendor] : "";
     const char *where = run->last_call ? run->last_call : "the stage";
     if (run->signal) {
-        return arena_printf(a,
-                            "What ended the process is code that ran during %s: the library's "
-                            "or "
-                            "that of what it loads and calls. Which of them is at fault, or "
-                            "what "
-                            "below them, is not known%s.",
-                            where, log);
+        return arena_printf(
+            a,
+            "The process crashed in code that ran during %s: the library's own, or that of a "
+            "library it loads. Which of them is at fault, or a layer below, is unknown%s.",
+            where, log);
     }
     return arena_printf(a,
-                        "The library, or what it loads, ended the process by itself during %s. "
-                        "What is at fault is not known; it may have written why.",
+                        "The library, or one that it loads, ended the process during %s. The cause "
+                        "is unknown; its output may say why.",
                         where);
 }
 
@@ -160,8 +152,7 @@ const char *probe_meaning(struct arena *a, const struct probe_run *run,
     }
     return is_of_the_row(run, driver)
                ? s->means
-               : "The driver's library answers with an error, and the code alone does not say "
-                 "whose "
-                 "fault it is: kernel module, device nodes, GPU, or what this process may do. The "
-                 "kernel's log (dmesg: NVRM, Xid) may tell.";
+               : "The driver's library returns an error, and the code alone does not show whether "
+                 "the kernel module, the device nodes, the GPU or this process's permissions are "
+                 "at fault. The kernel's log (dmesg: NVRM, Xid) may say why.";
 }

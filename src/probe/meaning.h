@@ -10,7 +10,7 @@
 
 /* What is known of the driver's files; NULL: not known. */
 struct probe_driver {
-    const char *library;         // the libcuda.so.1 that is taken
+    const char *library;         // the libcuda.so.1 that is loaded
     const char *own;             // the driver's own, where that is another file
     const char *library_version; // "550.54.15"
     const char *module_version;

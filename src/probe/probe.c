@@ -250,11 +250,11 @@ static const char *driver_hint(const struct session *s)
     if (h->nvidia.module.state == HOST_YES) {
         return container ? "the kernel module is loaded, so this container was not given the "
                            "driver's libraries"
-                         : "the kernel module is loaded, and its libraries are missing";
+                         : "the kernel module is loaded, but its libraries are missing";
     }
     for (size_t i = 0; i < h->gpus.n; i++) {
         if (h->gpus.items[i].vendor == HOST_NVIDIA) {
-            return arena_printf(s->a, "the machine has a GPU for it, %s", h->gpus.items[i].name);
+            return arena_printf(s->a, "the machine has an NVIDIA GPU, %s", h->gpus.items[i].name);
         }
     }
     bool complete = h->pci.state == HOST_YES && !container && h->wsl.is_wsl.state == HOST_NO;
@@ -463,9 +463,9 @@ static bool stage_is_settled(struct session *s, const struct probe_stage *stage,
     bool lacks = stage->stem && !target_library(s, stage);
     const char *asked = lacks ? asked_in_vain(s, stage) : NULL;
     if (lacks && !asked) {
-        *ret = not_run(
-            stage, device, NULL,
-            arena_printf(s->a, "the target loads no %s: there is nothing to run", stage->stem));
+        *ret = not_run(stage, device, NULL,
+                       arena_printf(s->a, "the target does not load %s, so there is nothing to run",
+                                    stage->stem));
         ret->no_library = true;
     } else if (need) {
         const char *because = need->because ? need->because : need->stage->name;
@@ -477,8 +477,8 @@ static bool stage_is_settled(struct session *s, const struct probe_stage *stage,
             .device = device,
             .outcome = PROBE_FAIL,
             .says = arena_printf(s->a,
-                                 "the target needs %s and its loader does not give it (a check "
-                                 "of the target says why and what to do)",
+                                 "the target needs %s, but the loader does not find it (gpumend "
+                                 "check TARGET says why and what to do)",
                                  asked)};
     } else if (stage->module && !(s->m->env && s->m->env->executable)) {
         *ret = (struct probe_run){.stage = stage,
@@ -638,7 +638,7 @@ static void compare_inventories(struct session *s, const struct probe_run *all,
     }
     add_finding(s, "devices-hidden",
                 arena_printf(s->a,
-                             "The driver has %ld GPU%s and programs see %ld here: %s hides %s.",
+                             "The driver has %ld GPU%s, but programs see %ld here: %s hides %s.",
                              there, there == 1 ? "" : "s", visible,
                              variables ? variables : "something in the environment",
                              names ? names : "the others"));
@@ -667,9 +667,9 @@ static void find_slow(struct session *s)
         add_finding(s, "driver-starts-slowly",
                     arena_printf(s->a,
                                  "The driver's start (cuInit) took %.1f s, and every program "
-                                 "that uses the GPU waits for it. Where persistence mode is "
-                                 "off, the driver sets up its GPUs for each program anew: "
-                                 "nvidia-smi -pm 1, or the service nvidia-persistenced.",
+                                 "that uses the GPU waits for it. Without persistence mode, the "
+                                 "driver sets up its GPUs again for each program: run nvidia-smi "
+                                 "-pm 1, or enable the service nvidia-persistenced.",
                                  start->ms / 1000.0));
     }
 }

@@ -118,10 +118,9 @@ void probe_helper_open(struct arena *a, const char *const *env, size_t n_env,
     if (fd >= 0) {
         (void)close(fd);
     }
-    ret->why = ret->fd < 0
-                   ? "there is no place to start the probe helper from: no memory files, and no "
-                     "folder for temporary files"
-                   : NULL;
+    ret->why = ret->fd < 0 ? "the probe helper cannot be started: there are neither memory files "
+                             "nor a folder for temporary files"
+                           : NULL;
 }
 
 void probe_helper_close(struct probe_helper *h)
@@ -500,7 +499,8 @@ static const char *during(struct arena *a, const struct probe_answer *r)
 
 static const char *left_text(struct arena *a, const struct probe_answer *r)
 {
-    return arena_printf(a, "; process %d (state %c) could not be ended and is not waited for",
+    return arena_printf(a,
+                        "; process %d (state %c) could not be ended; gpumend does not wait for it",
                         (int)r->left, r->left_state);
 }
 
@@ -544,8 +544,8 @@ static void answer_judge(struct arena *a, const struct watch *w, const struct li
 static const char *start_failure(struct arena *a, int why)
 {
     if (why == ENOENT) {
-        return "the probe helper needs the loader of glibc, and this system has none (an image "
-               "with musl, or without any C library)";
+        return "the probe helper needs glibc's loader, which this system does not have (a musl "
+               "image, or one without a C library)";
     }
     return arena_printf(a, "the probe helper could not be started: %s", strerror(why));
 }

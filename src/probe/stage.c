@@ -46,34 +46,32 @@ const struct probe_stage probe_stages[] = {
      .vendor = PROBE_NVIDIA,
      .quick = true,
      .title = "driver library",
-     .shows = "the driver's library is there",
-     .means = "Without the driver's library no program can reach an NVIDIA GPU; nothing is said of "
-              "the GPU itself."},
+     .shows = "the driver's library is present",
+     .means = "Without the driver's library no program can use an NVIDIA GPU. The GPU itself was "
+              "not tested."},
     {.name = "driver-opens",
      .vendor = PROBE_NVIDIA,
      .needs = "driver-found",
      .quick = true,
      .title = "driver library opens",
      .shows = "the driver's library opens",
-     .means = "The file of the driver's library is there and cannot be used as it is."},
+     .means = "The driver's library is present but cannot be loaded."},
     {.name = "driver-symbols",
      .vendor = PROBE_NVIDIA,
      .needs = "driver-opens",
      .quick = true,
      .title = "driver functions",
-     .shows = "the driver's library has its functions",
-     .means =
-         "The file is not the driver's library, or one of a driver too old for CUDA programs."},
+     .shows = "the driver's library has the expected functions",
+     .means = "The file is not the driver's library, or the driver is too old for CUDA programs."},
     {.name = "driver-version",
      .vendor = PROBE_NVIDIA,
      .needs = "driver-symbols",
      .quick = true,
      .api = PROBE_API_CUDA_DRIVER,
      .title = "driver version",
-     .shows = "the driver's library says its version",
-     .means =
-         "The two halves of the driver do not belong together, so the GPU cannot be used until "
-         "they do; neither GPU nor environment is at fault."},
+     .shows = "the driver's versions match",
+     .means = "The driver's library and kernel module are of different versions, so the GPU cannot "
+              "be used until they match; neither the GPU nor the environment is at fault."},
     {.name = "driver-init",
      .vendor = PROBE_NVIDIA,
      .needs = "driver-symbols",
@@ -82,9 +80,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "cuInit",
      .shows = "the driver starts",
-     .means =
-         "The driver's library does not start. By that alone no part of it, no kernel module and "
-         "no GPU is known to be at fault."},
+     .means = "The driver's library does not start. That alone does not show whether the library, "
+              "the kernel module or the GPU is at fault."},
     {.name = "device-count",
      .vendor = PROBE_NVIDIA,
      .needs = "driver-init",
@@ -93,9 +90,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "GPUs of the driver",
      .shows = "the driver counts its GPUs",
-     .means =
-         "The driver runs and has no GPU to offer: none was given to this container or virtual "
-         "machine, or MIG is on and has no instance."},
+     .means = "The driver runs but has no GPU to offer: this container or virtual machine was "
+              "given none, or MIG is on and has no instance."},
     {.name = "visible-devices",
      .vendor = PROBE_NVIDIA,
      .needs = "device-count",
@@ -103,7 +99,7 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "GPUs that programs see",
      .shows = "programs see GPUs",
-     .means = "The driver has a GPU and the variables of this environment hide it."},
+     .means = "The driver has a GPU, but environment variables hide it."},
     {.name = "context",
      .vendor = PROBE_NVIDIA,
      .needs = "visible-devices",
@@ -111,8 +107,8 @@ const struct probe_stage probe_stages[] = {
      .quick = true,
      .api = PROBE_API_CUDA_DRIVER,
      .title = "context",
-     .shows = "a context can be made",
-     .means = "The driver sees this GPU and cannot work on it. No library of the environment was "
+     .shows = "a context can be created",
+     .means = "The driver sees this GPU but cannot use it. No library of the environment was "
               "involved."},
     {.name = "attributes",
      .vendor = PROBE_NVIDIA,
@@ -121,7 +117,7 @@ const struct probe_stage probe_stages[] = {
      .quick = true,
      .api = PROBE_API_CUDA_DRIVER,
      .title = "attributes",
-     .shows = "the GPU says what it is",
+     .shows = "the GPU reports its properties",
      .means = "The driver cannot identify the GPU. No library of the environment was involved."},
     {.name = "memory-free",
      .vendor = PROBE_NVIDIA,
@@ -130,10 +126,10 @@ const struct probe_stage probe_stages[] = {
      .quick = true,
      .api = PROBE_API_CUDA_DRIVER,
      .title = "free memory",
-     .shows = "its memory is counted",
-     .means =
-         "A context was made and the GPU's memory cannot be counted. No library of the environment "
-         "was involved."},
+     .shows = "the driver reports its memory",
+     .means = "A context was created, but the driver does not report the GPU's memory. No library "
+              "of the environment "
+              "was involved."},
     {.name = "memory",
      .vendor = PROBE_NVIDIA,
      .needs = "context",
@@ -141,10 +137,10 @@ const struct probe_stage probe_stages[] = {
      .quick = true,
      .api = PROBE_API_CUDA_DRIVER,
      .title = "memory",
-     .shows = "memory goes there and back",
-     .means =
-         "A context was made and memory does not work: it may be taken by others, or damaged. No "
-         "library of the environment was involved."},
+     .shows = "a memory round trip succeeds",
+     .means = "A context was created, but memory does not work: other programs may hold it, or it "
+              "may be damaged. No "
+              "library of the environment was involved."},
     {.name = "kernel",
      .vendor = PROBE_NVIDIA,
      .needs = "memory",
@@ -152,64 +148,58 @@ const struct probe_stage probe_stages[] = {
      .quick = true,
      .api = PROBE_API_CUDA_DRIVER,
      .title = "kernel",
-     .shows = "a kernel computes",
-     .means = "The driver works up to the memory copy; compiling or running a kernel does not. No "
+     .shows = "a kernel computes correctly",
+     .means = "The driver works up to the memory copy; compiling or running a kernel fails. No "
               "library of the environment was involved."},
     {.name = "cudart",
      .vendor = PROBE_NVIDIA,
      .stem = "libcudart.so",
      .api = PROBE_API_CUDA_RUNTIME,
      .title = "CUDA runtime",
-     .shows = "the CUDA runtime of the target goes with the driver",
-     .means = "What of the target uses the CUDA runtime fails here. The stages of the driver say "
-              "whether "
-              "driver and GPU work without it."},
+     .shows = "the target's CUDA runtime works with the driver",
+     .means = "Whatever in the target uses the CUDA runtime fails here. The driver's stages show "
+              "whether the driver and the GPU work without it."},
     {.name = "cublas",
      .vendor = PROBE_NVIDIA,
      .stem = "libcublas.so",
      .api = PROBE_API_CUBLAS,
      .title = "cuBLAS, version",
      .shows = "cuBLAS opens",
-     .means = "cuBLAS cannot be opened or does not answer. A check of the target says whether one "
-              "of its files is missing or the wrong one; the stages of the driver, whether driver "
-              "and GPU work."},
+     .means = "cuBLAS cannot be opened or does not answer. gpumend check TARGET shows whether one "
+              "of its files is missing or the wrong one; the driver's stages show whether the "
+              "driver and the GPU work."},
     {.name = "cudnn",
      .vendor = PROBE_NVIDIA,
      .stem = "libcudnn.so",
      .api = PROBE_API_CUDNN,
      .title = "cuDNN, versions",
-     .shows = "cuDNN and its sub-libraries open and go together",
-     .means =
-         "cuDNN cannot be opened, does not answer, or its libraries do not fit together: what uses "
-         "it (convolutions, attention) fails. A check of the target says whether one of its "
-         "files is missing or the wrong one."},
+     .shows = "cuDNN and its sub-libraries open and match",
+     .means = "cuDNN cannot be opened, does not answer, or its libraries do not match: what uses "
+              "it (convolutions, attention) fails. gpumend check TARGET shows whether one of its "
+              "files is missing or the wrong one."},
     {.name = "nvrtc",
      .vendor = PROBE_NVIDIA,
      .stem = "libnvrtc.so",
      .api = PROBE_API_NVRTC,
      .title = "NVRTC compiles",
      .shows = "NVRTC compiles",
-     .means =
-         "What compiles kernels at run time (CuPy, torch's fused kernels, engines of cuDNN) fails "
-         "here. The stages of the driver say whether driver and GPU work."},
+     .means = "What compiles kernels at run time (CuPy, torch's fused kernels, engines of cuDNN) "
+              "fails here. The driver's stages show whether the driver and the GPU work."},
     {.name = "nccl",
      .vendor = PROBE_NVIDIA,
      .stem = "libnccl.so",
      .api = PROBE_API_NCCL,
      .title = "NCCL, version",
      .shows = "NCCL opens",
-     .means =
-         "Programs that are linked against NCCL (torch) may not start; those without it do not "
-         "load it."},
-    LIBRARY_STAGE(
-        "cudart-memory", "cudart", "libcudart.so", PROBE_API_CUDA_RUNTIME, "CUDA runtime, memory",
-        "the CUDA runtime allocates and copies",
-        "The driver's own copy works, that of the target's runtime does not: its version, "
-        "free memory or the limit on locked memory of this user may be the reason."),
+     .means = "Programs linked against NCCL (torch) may not start; others do not load it."},
+    LIBRARY_STAGE("cudart-memory", "cudart", "libcudart.so", PROBE_API_CUDA_RUNTIME,
+                  "CUDA runtime, memory", "the CUDA runtime allocates and copies",
+                  "The driver's own copy works, but the copy by the target's runtime does not: its "
+                  "version, free memory or this user's limit on locked memory may be the reason."),
     LIBRARY_STAGE("cublas-start", "cublas", "libcublas.so", PROBE_API_CUBLAS, "cuBLAS starts",
                   "cuBLAS starts",
-                  "The driver, memory and kernels work; every matrix product by cuBLAS fails, in "
-                  "whatever number format."),
+                  "The driver, memory and kernels work; every matrix product by cuBLAS fails, "
+                  "whatever the number format."),
     GEMM_STAGES("cublas", "libcublas.so", "cuBLAS"),
     GEMM_STAGES("cublaslt", "libcublasLt.so", "cuBLASLt"),
     LIBRARY_STAGE("cudnn-convolution", "cudnn", "libcudnn.so", PROBE_API_CUDNN,
@@ -221,8 +211,8 @@ const struct probe_stage probe_stages[] = {
                   "What compiles kernels at run time fails here; the driver's own kernel ran."),
     LIBRARY_STAGE("nccl-allreduce", "nccl", "libnccl.so", PROBE_API_NCCL, "NCCL, a sum",
                   "NCCL sums over one rank",
-                  "Programs on one GPU that do not use NCCL are not concerned; its log says more "
-                  "with NCCL_DEBUG=INFO."),
+                  "Programs on one GPU that do not use NCCL are not affected; NCCL_DEBUG=INFO "
+                  "makes NCCL log more."),
     {.name = "nvml",
      .vendor = PROBE_NVIDIA,
      .needs = "driver-found",
@@ -230,8 +220,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_NVML,
      .title = "NVML",
      .shows = "NVML agrees with CUDA",
-     .means = "Monitoring and schedulers see other GPUs than CUDA programs, or none; what CUDA can "
-              "do the other stages say."},
+     .means = "Monitoring tools and schedulers see other GPUs than CUDA programs do, or none; the "
+              "other stages show what CUDA can do."},
 
     {.name = "kfd",
      .vendor = PROBE_AMD,
@@ -239,7 +229,7 @@ const struct probe_stage probe_stages[] = {
      .title = "compute driver",
      .shows = "the kernel's compute driver opens",
      .means =
-         "No program of this user can reach an AMD GPU for compute. No library of the environment "
+         "No program of this user can use an AMD GPU for compute. No library of the environment "
          "was involved."},
     {.name = "hsa",
      .vendor = PROBE_AMD,
@@ -250,9 +240,9 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_HSA,
      .title = "HSA runtime",
      .shows = "the HSA runtime lists its GPUs",
-     .means =
-         "The kernel's driver answers and the HSA runtime that the target loads does not work with "
-         "it: their versions, a render node or a limit may be the reason. HIP needs it."},
+     .means = "The kernel's driver answers, but the HSA runtime that the target loads does not "
+              "work with it: their versions, a render node or a limit may be the reason. HIP needs "
+              "this runtime."},
     {.name = "hip-init",
      .vendor = PROBE_AMD,
      .needs = "hsa",
@@ -261,8 +251,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_HIP,
      .title = "hipInit",
      .shows = "HIP starts",
-     .means = "The HSA runtime works; HIP, the target's own libamdhip64, does not start on it or "
-              "counts no GPU, and every framework fails with it."},
+     .means = "The HSA runtime works; HIP (the target's own libamdhip64) does not start on it or "
+              "finds no GPU, so every framework fails."},
     {.name = "hip-device",
      .vendor = PROBE_AMD,
      .needs = "hip-init",
@@ -271,8 +261,8 @@ const struct probe_stage probe_stages[] = {
      .stem = "libamdhip64.so",
      .api = PROBE_API_HIP,
      .title = "device",
-     .shows = "the GPU's properties",
-     .means = "HIP starts and this GPU cannot be asked about; others may work."},
+     .shows = "HIP reports the GPU's properties",
+     .means = "HIP starts but cannot query this GPU; others may work."},
     {.name = "hip-memory",
      .vendor = PROBE_AMD,
      .needs = "hip-device",
@@ -282,7 +272,7 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_HIP,
      .title = "memory",
      .shows = "the memory copy",
-     .means = "HIP has the GPU, and data does not reach it and come back."},
+     .means = "HIP has the GPU, but a memory round trip fails."},
     {.name = "hiprtc-kernel",
      .vendor = PROBE_AMD,
      .needs = "hip-memory",
@@ -291,8 +281,9 @@ const struct probe_stage probe_stages[] = {
      .stem = "libhiprtc.so",
      .api = PROBE_API_HIPRTC,
      .title = "kernel",
-     .shows = "a kernel compiled for it",
-     .means = "Memory works; code for this GPU is not made, not taken or not right. The target's "
+     .shows = "a kernel compiled for it runs",
+     .means = "Memory works, but code for this GPU does not compile, does not load or computes "
+              "wrong results. The target's "
               "compiler may not know the gfx target, or an override may name a wrong one."},
     HIPBLAS_STAGE("float32"),
     HIPBLAS_STAGE("float16"),
@@ -313,10 +304,9 @@ const struct probe_stage probe_stages[] = {
     {.name = "cpu",
      .vendor = PROBE_CPU,
      .title = "CPU",
-     .shows = "the CPU keeps what choose promises",
-     .means =
-         "What was found out of the CPU by files does not hold in a process; a virtual machine "
-         "or a container may show another CPU than it gives."},
+     .shows = "the CPU is as choose reports it",
+     .means = "What files say about the CPU does not hold in a process: a virtual machine or a "
+              "container may show another CPU than it provides."},
 
     PACKAGE_STAGE("torch", "PyTorch"),
     PACKAGE_STAGE("ctranslate2", "CTranslate2"),

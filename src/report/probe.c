@@ -92,8 +92,8 @@ static void no_library_text(const struct out *o, struct arena *a, const struct p
         }
     }
     if (names) {
-        probe_paragraph(o, a,
-                        arena_printf(a, "Not tried, as the target loads none of them: %s.", names));
+        probe_paragraph(
+            o, a, arena_printf(a, "Not tried, because the target loads none of them: %s.", names));
     }
 }
 
@@ -136,13 +136,12 @@ static void failure_text(const struct out *o, struct arena *a, const struct prob
     fputc('\n', o->file);
     probe_paragraph(o, a, arena_printf(a, "First failure: %s.", title(a, f->stage, f->device)));
     if (before) {
-        probe_paragraph(o, a, arena_printf(a, "What works up to there: %s.", before->stage->shows));
+        probe_paragraph(o, a, arena_printf(a, "Last success: %s.", before->stage->shows));
     }
     if (f->outcome == PROBE_TIMED_OUT) {
         probe_paragraph(
             o, a,
-            "It may hang, or need more time (see --timeout SECONDS). That does not mean "
-            "that it is broken.");
+            "It may hang or need more time (see --timeout SECONDS); it is not necessarily broken.");
     } else if (f->means) {
         probe_paragraph(o, a, f->means);
     }

@@ -156,7 +156,7 @@ def left(process, pid, state, seconds):
         return
     entry = stage(json.loads(out), "driver-init")
     yield from differences(entry, outcome="timed-out",
-                           says=[f"process {pid} (state {state}", "is not waited for"])
+                           says=[f"process {pid} (state {state}", "does not wait for it"])
 
 
 def held_by_tracer(lab):
@@ -336,7 +336,7 @@ def without_glibc(lab):
                           check=False)
     document = json.loads(done.stdout) if done.stdout else None
     yield from differences(stage(document, "driver-found"), outcome="unknown",
-                           says="needs the loader of glibc")
+                           says="needs glibc's loader")
     if done.returncode != 3 or document["verdict"] != "cannot-tell":
         yield f"status {done.returncode}, verdict {document and document['verdict']}"
 

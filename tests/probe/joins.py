@@ -165,7 +165,7 @@ ROCM_CHOICES = {
     "float16 is read as bfloat16": ("types wrong", {"device": "rocm", "compute_type": "float32"},
                                     "rocm 0"),
     "the kernel is wrong": ("hipModuleLaunchKernel wrong",
-                            {"device": "cpu", "cause": "probe-failed"}, "computed wrong"),
+                            {"device": "cpu", "cause": "probe-failed"}, "computed a wrong result"),
     "rocBLAS has no kernels": ("hipblasCreate abort", {"device": "cpu", "cause": "probe-failed"},
                                "signal 6"),
     "kfd is closed": ("kfd-open return 13", {"device": "cpu", "cause": "probe-failed"},

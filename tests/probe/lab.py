@@ -121,7 +121,7 @@ def case_faults(case, stage, document):
         if stage["facts"].get(key) != value:
             yield f"the fact {key} is {stage['facts'].get(key)!r}, not {value!r}"
     blames = stage["means"] or ""
-    if case.outcome == "crashed" and "is not known" not in blames:
+    if case.outcome == "crashed" and "is unknown" not in blames:
         yield f"a crash means: {blames}"
     if "not the driver" in blames or "is not at fault" in blames or "are not at fault" in blames:
         yield f"it clears what it has not looked at: {blames}"

@@ -113,7 +113,7 @@ class Probe:
 P, F, C, T, N, U = "passed", "failed", "crashed", "timed-out", "not-run", "unknown"
 TYPES = ("float32", "tf32", "float16", "bfloat16", "int8")
 CRASHES = (("abort", r"signal 6 \(Aborted\)"), ("segfault", r"signal 11 \(Segmentation fault\)"))
-BUSY = "the card is busy, not broken"
+BUSY = "the GPU is busy, not broken"
 FULL = "cuMemGetInfo_v2 value 40"
 
 
@@ -135,7 +135,7 @@ def gemm_cases(prefix, create, multiply):
         stage = f"{prefix}-{kind}"
         old = {"tf32": "75", "float16": "52", "bfloat16": "75",
                "int8": "70" if prefix == "cublaslt" else "60"}.get(kind)
-        yield Probe(f"{stage} is right", stage, "", P, f"{multiply} multiplies in {kind} as it")
+        yield Probe(f"{stage} is right", stage, "", P, f"{multiply} multiplies in {kind} correctly")
         yield Probe(f"{stage} is wrong", stage, f"{multiply} wrong", F,
                     rf"{multiply} in {kind} \(64 x 48 x 80, A transposed\): 1 of 3072 numbers are "
                     "wrong, the worst at row 32, column 24", code=None, verdict="broken")
@@ -146,18 +146,18 @@ def gemm_cases(prefix, create, multiply):
         if old:
             card = f"attribute-75 value {old[0]}\nattribute-76 value {old[1]}"
             yield Probe(f"{stage} on an old card", stage, f"{card}\n{multiply} return 8", F,
-                        f"refuses {kind} on this card, which is not broken: its compute capability "
-                        rf"is {old[0]}\.{old[1]} and {kind} comes with .*; ask for ",
+                        f"does not support {kind} on this GPU, which is not broken: its compute capability "
+                        rf"is {old[0]}\.{old[1]}, and {kind} needs .*; use ",
                         code_name="CUBLAS_STATUS_ARCH_MISMATCH")
             yield Probe(f"{stage} without units", stage, card, P,
-                        f"as it should, though without units for it: .*{old[0]}\\.{old[1]}")
+                        f"correctly, but without hardware units for it: .*{old[0]}\\.{old[1]}")
         yield Probe(f"{stage} refused by a card that has it", stage, f"{multiply} return 15", F,
                     rf"^{multiply} failed: CUBLAS_STATUS_NOT_SUPPORTED \(15\)", code=15)
     stage = "cublas-start" if prefix == "cublas" else "cublaslt-float32"
     yield Probe(f"{stage} does not start", stage, f"{create} return 1", F,
                 rf"{create} failed: CUBLAS_STATUS_NOT_INITIALIZED \(1\)", code=1)
     yield Probe(f"{stage} on a full card", stage, f"{create} return 1\n{FULL}", F,
-                BUSY + ": other processes have taken nearly all of its memory", verdict="busy",
+                BUSY + ": other processes hold nearly all of its memory", verdict="busy",
                 facts={"memory.free.mib": "40", "memory.total.mib": "8000"})
     yield Probe(f"{stage} without memory for its workspace", stage, f"{create} return 3", F,
                 "CUBLAS_STATUS_ALLOC_FAILED", code=3, verdict="broken")
@@ -167,10 +167,10 @@ def gemm_cases(prefix, create, multiply):
 CASES = [
     # ---------------------------------------------------------------- the CUDA runtime
     Probe("cudart", "cudart", "", P,
-          r"CUDA runtime 12\.4 on a driver for CUDA 12\.8 counts 1 card$",
+          r"CUDA runtime 12\.4 on a driver for CUDA 12\.8 finds 1 GPU$",
           facts={"cudart.version": "12.4", "driver.cuda.version": "12.8"}),
-    Probe("cudart counts three", "cudart", "cudaGetDeviceCount value 3", P, "counts 3 cards$"),
-    Probe("cudart counts none", "cudart", "cudaGetDeviceCount value 0", F, "counts no card"),
+    Probe("cudart counts three", "cudart", "cudaGetDeviceCount value 3", P, "finds 3 GPUs$"),
+    Probe("cudart counts none", "cudart", "cudaGetDeviceCount value 0", F, "finds no GPU"),
     Probe("cudart finds no driver", "cudart", "cudaDriverGetVersion value 0", F,
           r"the CUDA runtime 12\.4 finds no NVIDIA driver", verdict="no-driver"),
     Probe("cudart and an old driver", "cudart",
@@ -183,10 +183,10 @@ CASES = [
           r"cudaRuntimeGetVersion failed: .*12345", code=12345),
     Probe("cudart that is no library", "cudart", "", F, "the target needs libcudart.so.12",
           variant="broken-cudart"),
-    Probe("no cudart", "cudart", "", N, "the target loads no libcudart.so: there is nothing to run",
+    Probe("no cudart", "cudart", "", N, "the target does not load libcudart.so, so there is nothing to run",
           variant="no-libraries", verdict="works"),
     *crashes("cudart", "cudaGetDeviceCount"),
-    Probe("cudart's memory", "cudart-memory", "", P, "copied and compared"),
+    Probe("cudart's memory", "cudart-memory", "", P, "a memory round trip .* succeeds"),
     Probe("cudart's memory is wrong", "cudart-memory", "cudaMemcpy#2 wrong", F,
           "cudaMemcpy: byte 524288 of 1048576 came back as"),
     Probe("locked memory", "cudart-memory", "cudaMallocHost return 2", F,
@@ -196,7 +196,7 @@ CASES = [
     Probe("a full card", "cudart-memory", "cudaMalloc return 2\ncudaMemGetInfo value 12", F,
           f"cudaMalloc: {BUSY}: other processes", verdict="busy", facts={"memory.free.mib": "12"}),
     Probe("a card that is held", "cudart-memory", "cudaSetDevice return 46", F,
-          rf"cudaSetDevice: {BUSY}: another process holds it.*exclusive mode", verdict="busy"),
+          rf"cudaSetDevice: {BUSY}: it is in exclusive mode, and another process holds it", verdict="busy"),
     Probe("the second copy fails", "cudart-memory", "cudaMemcpy#2 return 719", F,
           "cudaMemcpy failed: .*719", code=719),
     Probe("no cudaMalloc", "cudart-memory", "", F, "no function cudaMalloc",
@@ -212,13 +212,13 @@ CASES = [
           r"cuBLAS 10\.4\.5 is older than CUDA 11", verdict="cannot-tell"),
     Probe("cublas has no version", "cublas", "cublasGetProperty return 7", F,
           "cublasGetProperty failed", code=7),
-    Probe("no cublas", "cublas", "", N, "the target loads no libcublas.so", variant="no-libraries"),
+    Probe("no cublas", "cublas", "", N, "the target does not load libcublas.so", variant="no-libraries"),
     Probe("cublas is not found", "cublas", "", F,
-          r"the target needs libcublas\.so\.12 and its loader does not give it",
+          r"the target needs libcublas\.so\.12, but the loader does not find it",
           variant="lost", code=None, verdict="broken"),
     Probe("no product where cublas is not found", "cublas-float16", "", N, "cublas",
           variant="lost", because="cublas"),
-    Probe("no product without cublas", "cublas-float16", "", N, "the target loads no libcublas.so",
+    Probe("no product without cublas", "cublas-float16", "", N, "the target does not load libcublas.so",
           variant="no-libraries"),
     Probe("cublas starts", "cublas-start", "", P, "cuBLAS starts on the GPU"),
     Probe("cublas does not start: no product", "cublaslt-int8", "cublasCreate_v2 return 1", N,
@@ -231,9 +231,9 @@ CASES = [
     Probe("a product that is transposed", "cublas-float32", "cublasGemmEx value transposed", F,
           r"\d{4} of 3072 numbers are wrong"),
     Probe("a product that is not written", "cublas-bfloat16", "cublasGemmEx value nothing", F,
-          "the call succeeded and wrote no result"),
+          "the call succeeded but wrote no result"),
     Probe("a product that is not written, of integers", "cublas-int8", "cublasGemmEx value nothing",
-          F, "the call succeeded and wrote no result"),
+          F, "the call succeeded but wrote no result"),
     Probe("the second product fails", "cublas-float32", "cublasGemmEx#2 return 14", F,
           "cublasGemmEx failed: .*14", code=14),
     Probe("no cublasGemmEx", "cublas-float32", "", F, "no function cublasGemmEx",
@@ -246,11 +246,11 @@ CASES = [
           verdict="busy"),
     Probe("the card is taken meanwhile", "cublas-float32",
           "cuDevicePrimaryCtxRetain@cublas-float32 return 46", F,
-          f"cuDevicePrimaryCtxRetain: {BUSY}: another process holds it", verdict="busy"),
+          f"cuDevicePrimaryCtxRetain: {BUSY}: it is in exclusive mode", verdict="busy"),
     Probe("a layout is refused", "cublaslt-int8", "cublasLtMatrixLayoutCreate#3 return 7", F,
           "cublasLtMatrixLayoutCreate failed", code=7),
     # ---------------------------------------------------------------- cuDNN
-    Probe("cudnn", "cudnn", "", P, r"cuDNN 9\.1\.0 and 7 sub-libraries that go with it",
+    Probe("cudnn", "cudnn", "", P, r"cuDNN 9\.1\.0 and 7 sub-libraries that match it",
           facts={"cudnn.version": "90100", "libcudnn_cnn": "agrees"}),
     Probe("cudnn 8", "cudnn", "", P, r"cuDNN 8\.9\.7 and 3 sub-libraries", variant="cudnn8"),
     Probe("cudnn without one part aborts", "cudnn", "", C,
@@ -259,19 +259,19 @@ CASES = [
     Probe("cudnn 8 without one part aborts", "cudnn", "", C, "cudnnCnnInferVersionCheck",
           variant="cudnn8-no-cnn"),
     Probe("a newer cudnn without one part", "cudnn", "cudnnGetVersion value 92600", F,
-          "cudnnCnnVersionCheck: libcudnn_cnn is not there, or of another version than libcudnn: "
+          "cudnnCnnVersionCheck: libcudnn_cnn is missing, or its version differs from that of libcudnn: "
           r"CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE \(3009\)", variant="no-cnn",
           code=3009),
     Probe("parts of two cudnns", "cudnn", "cudnnOpsVersionCheck return 1002", F,
-          r"libcudnn_ops is not there, or of another version.*SUBLIBRARY_VERSION_MISMATCH \(1002\)",
+          r"libcudnn_ops is missing, or its version differs.*SUBLIBRARY_VERSION_MISMATCH \(1002\)",
           code=1002),
     Probe("cudnn without an engine", "cudnn", "", F,
           r"libcudnn_heuristic\.so\.9, which cuDNN opens at its first convolution, is neither",
           variant="no-heuristic"),
-    Probe("no cudnn", "cudnn", "", N, "the target loads no libcudnn.so", variant="no-libraries"),
+    Probe("no cudnn", "cudnn", "", N, "the target does not load libcudnn.so", variant="no-libraries"),
     *crashes("cudnn", "cudnnGraphVersionCheck"),
     Probe("a convolution", "cudnn-convolution", "", P,
-          r"cuDNN 9\.1\.0 convolves in float32 and float16 as it should"),
+          r"cuDNN 9\.1\.0 convolves in float32 and float16 correctly"),
     Probe("a convolution of cudnn 8", "cudnn-convolution", "", P, r"cuDNN 8\.9\.7 convolves",
           variant="cudnn8"),
     Probe("a convolution that is wrong", "cudnn-convolution", "cudnnConvolutionForward wrong", F,
@@ -283,7 +283,7 @@ CASES = [
           r"cudnnConvolutionForward failed: CUDNN_STATUS_EXECUTION_FAILED \(5000\)", code=5000),
     Probe("a convolution without float16", "cudnn-convolution",
           "attribute-75 value 5\ncudnnConvolutionForward#2 wrong", P,
-          r"convolves in float32 as it should; float16 comes .* 5\.3, and the card has 5\.0"),
+          r"convolves in float32 correctly; float16 needs .* 5\.3, and the GPU has 5\.0"),
     Probe("another algorithm", "cudnn-convolution",
           "cudnnGetConvolutionForwardWorkspaceSize#1 return 3000", P, "convolves"),
     Probe("no algorithm", "cudnn-convolution",
@@ -301,7 +301,7 @@ CASES = [
     *crashes("cudnn-convolution", "cudnnConvolutionForward"),
     # ---------------------------------------------------------------- NVRTC
     Probe("nvrtc", "nvrtc", "", P,
-          r"NVRTC 12\.4 compiles a kernel to PTX, for which it needs no card"),
+          r"NVRTC 12\.4 compiles a kernel to PTX, which needs no GPU"),
     Probe("nvrtc without a card", "nvrtc", "cuInit return 100", P, "compiles a kernel to PTX",
           ask=["nvrtc", "driver-init"], verdict="broken"),
     Probe("nvrtc without builtins", "nvrtc", "nvrtcCompileProgram return 7", F,
@@ -312,13 +312,13 @@ CASES = [
     Probe("nvrtc gives no kernel", "nvrtc", "nvrtcGetPTX wrong", F, "bytes without the kernel"),
     Probe("nvrtc has no compiler", "nvrtc", "", F, "no function nvrtcCompileProgram",
           variant="no-compile"),
-    Probe("no nvrtc", "nvrtc", "", N, "the target loads no libnvrtc.so", variant="no-libraries"),
+    Probe("no nvrtc", "nvrtc", "", N, "the target does not load libnvrtc.so", variant="no-libraries"),
     *crashes("nvrtc", "nvrtcCompileProgram"),
     Probe("a kernel from nvrtc", "nvrtc-run", "", P,
-          r"a kernel that NVRTC 12\.4 compiled for compute capability 9\.0 runs and is right"),
+          r"a kernel that NVRTC 12\.4 compiled for compute capability 9\.0 runs correctly"),
     Probe("a card that nvrtc does not know", "nvrtc-run",
           "attribute-75 value 12\nnvrtcCompileProgram@nvrtc-run return 5", F,
-          r"NVRTC 12\.4 does not know compute capability 12\.0, which this card has.*"
+          r"NVRTC 12\.4 does not support compute capability 12\.0, which this GPU has.*"
           r"NVRTC_ERROR_INVALID_OPTION \(5\)", code=5),
     Probe("a driver that is older than nvrtc", "nvrtc-run", "cuModuleLoadData@nvrtc-run return 222",
           F,
@@ -327,16 +327,16 @@ CASES = [
     Probe("a kernel from nvrtc that is not found", "nvrtc-run",
           "cuModuleGetFunction@nvrtc-run return 500", F, "cuModuleGetFunction failed", code=500),
     Probe("a kernel from nvrtc that is wrong", "nvrtc-run", "cuLaunchKernel@nvrtc-run wrong", F,
-          "the kernel ran and number 999 of 1000 is"),
+          "the kernel ran, but number 999 of 1000 is"),
     *crashes("nvrtc-run", "nvrtcGetPTXSize@nvrtc-run"),
     # ---------------------------------------------------------------- NCCL
     Probe("nccl", "nccl", "", P, r"NCCL 2\.21\.5 opens"),
     Probe("an old nccl", "nccl", "ncclGetVersion value 2708", P, r"NCCL 2\.7\.8 opens"),
     Probe("nccl has no version", "nccl", "ncclGetVersion return 4", F,
           r"ncclGetVersion failed: ncclInvalidArgument \(4\)", code=4),
-    Probe("no nccl", "nccl", "", N, "the target loads no libnccl.so", variant="no-libraries"),
+    Probe("no nccl", "nccl", "", N, "the target does not load libnccl.so", variant="no-libraries"),
     *crashes("nccl", "ncclGetVersion"),
-    Probe("a sum", "nccl-allreduce", "", P, r"a sum over one rank with NCCL 2\.21\.5 is right"),
+    Probe("a sum", "nccl-allreduce", "", P, r"a sum over one rank with NCCL 2\.21\.5 is correct"),
     Probe("a sum that is wrong", "nccl-allreduce", "ncclAllReduce wrong", F,
           "ncclAllReduce over one rank: number 500 of 1000 is 330 instead of 165"),
     Probe("no network interface", "nccl-allreduce", "ncclCommInitAll return 2", F,

@@ -123,14 +123,14 @@ def without_driver(lab, envs, name, versions):
 VERSIONS12 = {
     "cudart": {"outcome": "failed", "says": "the CUDA runtime 12.4 finds no NVIDIA driver"},
     "cublas": {"outcome": "passed", "says": "cuBLAS 12.4.5"},
-    "cudnn": {"outcome": "passed", "says": "cuDNN 9.1.0 and 7 sub-libraries that go with it"},
+    "cudnn": {"outcome": "passed", "says": "cuDNN 9.1.0 and 7 sub-libraries that match it"},
     "nvrtc": {"outcome": "passed", "says": "NVRTC 12.4 compiles a kernel to PTX"},
     "nccl": {"outcome": "passed", "says": "NCCL 2.21.5 opens"},
 }
 VERSIONS13 = {
     "cudart": {"outcome": "failed", "says": "the CUDA runtime 13.2 finds no NVIDIA driver"},
     "cublas": {"outcome": "passed", "says": "cuBLAS 13.4.1"},
-    "cudnn": {"outcome": "passed", "says": "cuDNN 9.26.0 and 7 sub-libraries that go with it"},
+    "cudnn": {"outcome": "passed", "says": "cuDNN 9.26.0 and 7 sub-libraries that match it"},
     "nvrtc": {"outcome": "passed", "says": "NVRTC 13.2 compiles a kernel to PTX"},
     "nccl": {"outcome": "passed", "says": "NCCL 2.30.7 opens"},
 }
@@ -143,7 +143,7 @@ ON_FAKE = {
     "cudnn-convolution": {"outcome": "failed", "code": 1001, "last_call": "cudnnCreate",
                           "code_name": "CUDNN_STATUS_NOT_INITIALIZED"},
     "nvrtc-run": {"outcome": "passed", "says": "a kernel that NVRTC 12.4 compiled for compute "
-                                               "capability 9.0 runs and is right"},
+                                               "capability 9.0 runs correctly"},
     "nccl-allreduce": {"outcome": "failed", "code": 1, "code_name": "ncclUnhandledCudaError",
                        "last_call": "ncclCommInitAll"},
 }
@@ -162,7 +162,7 @@ def not_on_path(lab, envs):
     env = str(envs.get("ctranslate2"))
     answer = lab.probe(lab.environment([]), env, "--stage", "cublas,cublas-int8")
     yield from differences(stage(answer.document, "cublas"), outcome="failed",
-                           says="the target needs libcublas.so.12 and its loader does not give it")
+                           says="the target needs libcublas.so.12, but the loader does not find it")
     yield from differences(stage(answer.document, "cublas-int8"), outcome="not-run")
     folder = envs.site("ctranslate2") / "nvidia/cublas/lib"
     answer = lab.probe(lab.environment([folder]), env, "--stage", "cublas")
@@ -230,7 +230,7 @@ def newer_without_part(lab, envs):
     yield from changed(lab, envs.site("cuda13") / CUDNN, "libcudnn_cnn.so.9", "libcudnn.so.9",
                        "cudnn", outcome="failed", code=3009,
                        code_name="CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE",
-                       says="cudnnCnnVersionCheck: libcudnn_cnn is not there")
+                       says="cudnnCnnVersionCheck: libcudnn_cnn is missing")
 
 
 def cudnn8(lab, envs):
@@ -240,7 +240,7 @@ def cudnn8(lab, envs):
     program = str(plain_program(lab, folder / library))
     answer = lab.probe(lab.environment([folder, cublas]), program, "--stage", "cudnn")
     yield from differences(stage(answer.document, "cudnn"), outcome="passed",
-                           says="cuDNN 8.9.7 and 6 sub-libraries that go with it")
+                           says="cuDNN 8.9.7 and 6 sub-libraries that match it")
     yield from changed(lab, folder, "libcudnn_cnn_infer.so.8", library, "cudnn", outcome="crashed",
                        signal=6, last_call="cudnnCnnInferVersionCheck")
 

@@ -87,12 +87,12 @@ void stage_cpu(const struct job *j)
     }
     say_fact("cores", "%d", cores);
     if (threads > cores) {
-        say_failed(0, NULL, "%ld threads are promised and the process may use %d core%s", threads,
-                   cores, cores == 1 ? "" : "s");
+        say_failed(0, NULL, "choose reports %ld threads, but the process may use %d core%s",
+                   threads, cores, cores == 1 ? "" : "s");
     }
     if (level > 1) {
-        say_passed("x86-64-v%ld and %ld thread%s, as promised", level, threads,
+        say_passed("x86-64-v%ld and %ld thread%s, as reported", level, threads,
                    threads == 1 ? "" : "s");
     }
-    say_passed("%ld thread%s, as promised", threads, threads == 1 ? "" : "s");
+    say_passed("%ld thread%s, as reported", threads, threads == 1 ? "" : "s");
 }

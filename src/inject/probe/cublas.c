@@ -91,8 +91,8 @@ static void say_not_for_this_card(const struct cublas *b, const struct format *f
     bool is_lacking = code == CUBLAS_STATUS_ARCH_MISMATCH || code == CUBLAS_STATUS_NOT_SUPPORTED;
     if (is_lacking && capability < b->capability) {
         say_failed(code, b->vendor.status_name ? b->vendor.status_name(code) : NULL,
-                   "%s refuses %s on this card, which is not broken: its compute capability is "
-                   "%d.%d and %s comes with %d.%d; ask for %s",
+                   "%s does not support %s on this GPU, which is not broken: its compute "
+                   "capability is %d.%d, and %s needs %d.%d; use %s",
                    function, f->name, capability / 10, capability % 10, f->name, b->capability / 10,
                    b->capability % 10, f->instead);
     }
@@ -135,12 +135,12 @@ static _Noreturn void run_products(struct cublas *b, enum number_type type, cons
     }
     say_fact("error.of.tolerance", "%.3f", worst);
     if (b->cuda.capability < b->capability) {
-        say_passed("%s multiplies in %s as it should, though without units for it: the card's "
-                   "compute capability is %d.%d and they come with %d.%d",
+        say_passed("%s multiplies in %s correctly, but without hardware units for it: the GPU's "
+                   "compute capability is %d.%d, and the units come with %d.%d",
                    function, f->name, b->cuda.capability / 10, b->cuda.capability % 10,
                    b->capability / 10, b->capability % 10);
     }
-    say_passed("%s multiplies in %s as it should", function, f->name);
+    say_passed("%s multiplies in %s correctly", function, f->name);
 }
 
 /* ------------------------------------------------------------------ cuBLAS */
@@ -159,8 +159,9 @@ void stage_cublas(const struct job *j)
     }
     say_fact("cublas.version", "%d.%d.%d", parts[0], parts[1], parts[2]);
     if (parts[0] < OLDEST_MAJOR) {
-        say_unknown("cuBLAS %d.%d.%d is older than CUDA 11, whose interface the probe knows",
-                    parts[0], parts[1], parts[2]);
+        say_unknown(
+            "cuBLAS %d.%d.%d is older than CUDA 11, the first whose interface the probe supports",
+            parts[0], parts[1], parts[2]);
     }
     say_passed("cuBLAS %d.%d.%d", parts[0], parts[1], parts[2]);
 }

@@ -43,17 +43,15 @@ static _Noreturn void no_context(const char *function, int code, const char *nam
 {
     struct rlimit addresses = {RLIM_INFINITY, RLIM_INFINITY};
     if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY) {
-        say_unknown(
-            "%s: no memory (%d), and this process may have %llu MiB of addresses (ulimit -v), "
-            "while the driver reserves far more: try without that limit",
-            function, code, (unsigned long long)addresses.rlim_cur >> 20);
+        say_unknown("%s: out of memory (%d): this process is limited to %llu MiB of addresses "
+                    "(ulimit -v), and the driver reserves far more; try without that limit",
+                    function, code, (unsigned long long)addresses.rlim_cur >> 20);
     }
     say_fact("busy", "memory");
-    say_failed(
-        code, name,
-        "%s: no memory is left for a context: the card is busy, not broken, or this process may "
-        "not have more of the machine's memory",
-        function);
+    say_failed(code, name,
+               "%s: no memory is left for a context: the GPU is busy, not broken, or this process "
+               "has a memory limit",
+               function);
 }
 
 void vendor_check(const struct vendor *v, const char *function, int code)
@@ -65,8 +63,8 @@ void vendor_check(const struct vendor *v, const char *function, int code)
     if (v->unavailable && code == v->unavailable) {
         say_fact("busy", "exclusive");
         say_failed(code, name,
-                   "%s: the card is busy, not broken: another process holds it, and it admits one "
-                   "alone (exclusive mode)",
+                   "%s: the GPU is busy, not broken: it is in exclusive mode, and another process "
+                   "holds it",
                    function);
     }
     if (is_about_memory(v, code) && !(v->cuda && v->cuda->memory_info)) {
@@ -75,8 +73,7 @@ void vendor_check(const struct vendor *v, const char *function, int code)
     if (is_about_memory(v, code) && is_full(v)) {
         say_fact("busy", "memory");
         say_failed(code, name,
-                   "%s: the card is busy, not broken: other processes have taken nearly all of its "
-                   "memory",
+                   "%s: the GPU is busy, not broken: other processes hold nearly all of its memory",
                    function);
     }
     say_failed(code, name, "%s failed", function);
@@ -169,7 +166,7 @@ void *cuda_pointer(uint64_t at)
 const char *stage_library(const struct job *j)
 {
     if (!j->lib) {
-        say_unknown("which library the target would load is not known");
+        say_unknown("it is unknown which library the target would load");
     }
     /* One that does not open matters to whom it belongs to: the stage's own says so itself. */
     for (size_t i = 0; i < j->n_load; i++) {
@@ -215,7 +212,7 @@ void cuda_run_addition(const struct cuda *c, const void *image, const char *func
     cuda_get(c, sum, at_sum, sizeof sum);
     for (int i = 0; i < ADDED; i++) {
         if (sum[i] != a[i] + b[i]) { // one addition of IEEE 754 has one right answer
-            say_failed(0, NULL, "the kernel ran and number %d of %d is %.9g instead of %.9g", i,
+            say_failed(0, NULL, "the kernel ran, but number %d of %d is %.9g instead of %.9g", i,
                        ADDED, (double)sum[i], (double)(a[i] + b[i]));
         }
     }

@@ -50,9 +50,9 @@ void stage_cudart(const struct job *j)
     TRY(&r.vendor, cudaGetDeviceCount, &count);
     say_fact("device.count", "%d", count);
     if (count == 0) {
-        say_failed(0, NULL, "cudaGetDeviceCount counts no card");
+        say_failed(0, NULL, "cudaGetDeviceCount finds no GPU");
     }
-    say_passed("CUDA runtime %d.%d on a driver for CUDA %d.%d counts %d card%s", r.runtime / 1000,
+    say_passed("CUDA runtime %d.%d on a driver for CUDA %d.%d finds %d GPU%s", r.runtime / 1000,
                r.runtime % 1000 / 10, r.driver / 1000, r.driver % 1000 / 10, count,
                count == 1 ? "" : "s");
 }
@@ -94,6 +94,6 @@ void stage_cudart_memory(const struct job *j)
     copy_there_and_back(&r, host, device);
     TRY(&r.vendor, cudaFree, device);
     TRY(&r.vendor, cudaFreeHost, host);
-    say_passed("memory of the host and of the card through CUDA runtime %d.%d, copied and compared",
-               r.runtime / 1000, r.runtime % 1000 / 10);
+    say_passed("a memory round trip through CUDA runtime %d.%d succeeds", r.runtime / 1000,
+               r.runtime % 1000 / 10);
 }

@@ -89,8 +89,8 @@ static int check_sublibraries(const struct cudnn *d)
         int code = check();
         if (code != 0) {
             say_failed(code, d->vendor.status_name(code),
-                       "%s: %s is not there, or of another version than libcudnn", s->function,
-                       s->name);
+                       "%s: %s is missing, or its version differs from that of libcudnn",
+                       s->function, s->name);
         }
         say_fact(s->name, "agrees");
         asked++;
@@ -133,10 +133,10 @@ void stage_cudnn(const struct job *j)
         asked += check_engines(&d);
     }
     if (asked == 0) {
-        say_passed("cuDNN %s, one library (it has no sub-libraries that could be asked)",
+        say_passed("cuDNN %s, one library (it has no sub-libraries)",
                    version_text(d.version, version, sizeof version));
     }
-    say_passed("cuDNN %s and %d sub-libraries that go with it",
+    say_passed("cuDNN %s and %d sub-libraries that match it",
                version_text(d.version, version, sizeof version), asked);
 }
 
@@ -268,13 +268,12 @@ void stage_cudnn_convolution(const struct job *j)
     TRY(&d.vendor, cudnnCreate, &d.handle);
     say_fact("error.of.tolerance.float32", "%.3f", try_convolution(&d, NUMBER_FLOAT32, "float32"));
     if (d.cuda.capability < HALF_CAPABILITY) {
-        say_passed(
-            "cuDNN %s convolves in float32 as it should; float16 comes with compute capability "
-            "5.3, and the card has %d.%d",
-            version_text(d.version, version, sizeof version), d.cuda.capability / 10,
-            d.cuda.capability % 10);
+        say_passed("cuDNN %s convolves in float32 correctly; float16 needs compute capability 5.3, "
+                   "and the GPU has %d.%d",
+                   version_text(d.version, version, sizeof version), d.cuda.capability / 10,
+                   d.cuda.capability % 10);
     }
     say_fact("error.of.tolerance.float16", "%.3f", try_convolution(&d, NUMBER_FLOAT16, "float16"));
-    say_passed("cuDNN %s convolves in float32 and float16 as it should",
+    say_passed("cuDNN %s convolves in float32 and float16 correctly",
                version_text(d.version, version, sizeof version));
 }

@@ -28,7 +28,7 @@ void hip_check(const char *function, int code)
     if (code == HIP_OUT_OF_MEMORY) {
         say_fact("busy", "memory");
         say_failed(code, name,
-                   "%s failed as other programs hold the GPU's memory: it is busy, not "
+                   "%s failed because other programs hold the GPU's memory: it is busy, not "
                    "broken",
                    function);
     }

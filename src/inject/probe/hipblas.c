@@ -112,7 +112,7 @@ static void multiply(void *handle, const struct gemm_type *t, const struct produ
     if (status == HIPBLAS_NOT_SUPPORTED || status == HIPBLAS_ARCH_MISMATCH) {
         say_failed(
             status, status_name(status),
-            "%s has no product in %s for this GPU, which is not broken: ask for another type",
+            "%s does not support products in %s on this GPU, which is not broken: use another type",
             blas.gemm_name, t->name);
     }
     blas_check(blas.gemm_name, status);
@@ -135,11 +135,10 @@ static double check_product(void *handle, const struct gemm_type *t, bool transp
     multiply(handle, t, &p);
     if (!product_compare(&p, &wrong)) {
         mismatch_text(&wrong, text, sizeof text);
-        say_failed(
-            0, NULL,
-            "hipBLAS says that its product in %s succeeded, and it is wrong: %s (types %d and "
-            "%d, compute type %d were asked for of %s)",
-            t->name, text, t->operand, t->result, t->compute, blas.gemm_name);
+        say_failed(0, NULL,
+                   "hipBLAS reports success for a product in %s, but the result is wrong: %s "
+                   "(types %d and %d and compute type %d were requested from %s)",
+                   t->name, text, t->operand, t->result, t->compute, blas.gemm_name);
     }
     product_release(&p);
     return wrong.worst;
@@ -162,7 +161,7 @@ static void stage_gemm(const struct job *j, enum number_type type)
     say_fact("error.of.tolerance", "%.3f", plain > transposed ? plain : transposed);
     say_call("hipblasDestroy");
     blas_check("hipblasDestroy", blas.hipblasDestroy(handle));
-    say_passed("a product of hipBLAS in %s is right", t->name);
+    say_passed("a hipBLAS product in %s is correct", t->name);
 }
 
 void stage_hipblas_float32(const struct job *j)

@@ -78,7 +78,7 @@ static _Noreturn void not_compiled(void *program, int code, const char *gfx)
     }
     char *log = calloc(n + 1, 1);
     if (!log || (n && hiprtc.hiprtcGetProgramLog(program, log) != HIPRTC_SUCCESS)) {
-        say_failed(code, NULL, "hipRTC does not compile a kernel for %s, and has no log", gfx);
+        say_failed(code, NULL, "hipRTC does not compile a kernel for %s and returns no log", gfx);
     }
     cut_log(log);
     say_failed(code, NULL, "hipRTC does not compile a kernel for %s: %s", gfx,
@@ -102,7 +102,7 @@ static char *compile(const char *gfx)
     HIPRTC(hiprtcGetCodeSize, program, &n);
     char *object = n && n < (64u << 20) ? malloc(n) : NULL;
     if (!object) {
-        say_failed(0, NULL, "hipRTC gives a code object of %zu bytes", n);
+        say_failed(0, NULL, "hipRTC returns a code object of %zu bytes", n);
     }
     HIPRTC(hiprtcGetCode, program, object);
     HIPRTC(hiprtcDestroyProgram, &program);
@@ -151,10 +151,10 @@ static void add_on_device(const char *object, const char *gfx)
     hip_download(c, on_c, sizeof c);
     for (int i = 0; i < N; i++) {
         if (c[i] != a[i] + b[i]) { // small whole numbers: exact on any device
-            say_failed(0, NULL,
-                       "a kernel compiled for %s ran and computed wrong: sum %d is %g, "
-                       "not %g",
-                       gfx, i, (double)c[i], (double)(a[i] + b[i]));
+            say_failed(
+                0, NULL,
+                "a kernel compiled for %s ran but computed a wrong result: sum %d is %g, not %g",
+                gfx, i, (double)c[i], (double)(a[i] + b[i]));
         }
     }
     HIP(hipModuleUnload, module);
@@ -169,13 +169,13 @@ void stage_hiprtc_kernel(const struct job *j)
     hsa_list(library, &gpus);
     const char *gfx = hsa_gfx_of(&gpus, j->device);
     if (!gfx) {
-        say_unknown("the HSA runtime lists no GPU at the place of HIP's device %d, so its gfx "
-                    "target is not known",
-                    j->device);
+        say_unknown(
+            "the HSA runtime lists no GPU for HIP's device %d, so its gfx target is unknown",
+            j->device);
     }
     say_fact("gfx", "%s", gfx);
     char *object = compile(gfx);
     add_on_device(object, gfx);
     free(object);
-    say_passed("a kernel compiled for %s ran, and its %d sums are right", gfx, N);
+    say_passed("a kernel compiled for %s ran, and its %d sums are correct", gfx, N);
 }

@@ -47,7 +47,7 @@ struct kfd_error {
 
 static const struct kfd_error kfd_errors[] = {
     {ENOENT, "ENOENT",
-     "there is none: the kernel's amdgpu driver is not loaded, or the container "
+     "it does not exist: the kernel's amdgpu driver is not loaded, or the container "
      "was not given the device (--device /dev/kfd)",
      true, false},
     {ENXIO, "ENXIO", "no driver answers for the node: amdgpu is not loaded", true, false},
@@ -99,10 +99,11 @@ static _Noreturn void kfd_forbidden(const struct kfd_error *e)
     bool admits = geteuid() == 0 || (st.st_mode & 06) == 06 ||
                   ((st.st_mode & 060) == 060 && is_in_group(st.st_gid));
     if (admits) {
-        say_failed(e->error, e->name,
-                   "user %u may not open %s though its mode is %03o and its group %u would let it: "
-                   "the container's or the service's device rules forbid it",
-                   (unsigned)geteuid(), kfd, (unsigned)st.st_mode & 0777, (unsigned)st.st_gid);
+        say_failed(
+            e->error, e->name,
+            "user %u may not open %s although its mode %03o and its group %u would allow it: "
+            "the container's or the service's device rules forbid it",
+            (unsigned)geteuid(), kfd, (unsigned)st.st_mode & 0777, (unsigned)st.st_gid);
     }
     say_failed(e->error, e->name,
                "user %u may not open %s: its mode is %03o and its group %u, so the user must be in "
@@ -115,7 +116,9 @@ static _Noreturn void kfd_refused(int error)
 {
     const struct kfd_error *e = kfd_error(error);
     if (error == ENOENT && access("/dev/dxg", R_OK | W_OK) == 0) {
-        say_passed("there is no %s and no need of it: under WSL the GPU is behind /dev/dxg", kfd);
+        say_passed(
+            "%s does not exist and is not needed: under WSL, programs use the GPU through /dev/dxg",
+            kfd);
     }
     if (!e) {
         say_failed(error, NULL, "%s does not open: %s", kfd, strerror(error));
@@ -143,18 +146,18 @@ void stage_kfd(const struct job *j)
     }
     say_call("ioctl(AMDKFD_IOC_GET_VERSION)");
     if (ioctl(fd, KFD_GET_VERSION, &version) < 0) {
-        say_failed(errno, NULL, "%s opens, but is not asked for its version: %s", kfd,
+        say_failed(errno, NULL, "%s opens, but does not report its version: %s", kfd,
                    strerror(errno));
     }
     say_fact("kfd.version", "%u.%u", version.major, version.minor);
     if (version.major != KFD_MAJOR) {
-        say_failed(0, NULL,
-                   "the kernel's compute driver speaks version %u of its interface, ROCm's "
-                   "runtimes speak %d",
-                   version.major, KFD_MAJOR);
+        say_failed(
+            0, NULL,
+            "the kernel's compute driver uses version %u of its interface; ROCm's runtimes need %d",
+            version.major, KFD_MAJOR);
     }
-    say_passed("%s opens, and the kernel's compute driver speaks version %u.%u", kfd, version.major,
-               version.minor);
+    say_passed("%s opens, and the kernel's compute driver has interface version %u.%u", kfd,
+               version.major, version.minor);
 }
 
 /* ------------------------------------------------------------------ the HSA runtime */
@@ -211,7 +214,7 @@ static void hsa_check(const char *function, int status)
     if (hsa.hsa_status_string && hsa.hsa_status_string(status, &text) != HSA_SUCCESS) {
         text = NULL;
     }
-    say_failed(status, NULL, "%s failed: %s", function, text ? text : "it has no words for it");
+    say_failed(status, NULL, "%s failed: %s", function, text ? text : "no description");
 }
 
 #define HSA(name, ...) hsa_check(#name, (say_call(#name), hsa.name(__VA_ARGS__)))
@@ -326,7 +329,7 @@ void stage_hsa(const struct job *j)
     if (gpus.n == 0) {
         say_failed(
             0, NULL,
-            "the HSA runtime starts and lists no GPU: the kernel's compute driver serves none, "
+            "the HSA runtime starts but lists no GPU: the kernel's compute driver offers none, "
             "or this user may not open its render node below /dev/dri");
     }
     HSA(hsa_shut_down);

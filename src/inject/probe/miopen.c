@@ -103,7 +103,7 @@ static void convolve(void *handle, const struct convolution *c)
     MIOPEN(miopenFindConvolutionForwardAlgorithm, handle, in, input, by, filter, convolution, out,
            output, 1, &n, &best, work, work_bytes, false);
     if (n < 1) {
-        say_failed(0, NULL, "MIOpen finds no way to compute a convolution on this GPU");
+        say_failed(0, NULL, "MIOpen finds no algorithm for a convolution on this GPU");
     }
     say_fact("algorithm", "%d", best.algorithm);
     // The search has written an answer of its own: only what the last call writes counts.
@@ -130,11 +130,11 @@ void stage_miopen_convolution(const struct job *j)
     convolve(handle, &c);
     if (!convolution_compare(&c, &wrong)) {
         mismatch_text(&wrong, text, sizeof text);
-        say_failed(0, NULL, "MIOpen says that its convolution succeeded, and it is wrong: %s",
+        say_failed(0, NULL, "MIOpen reports success for a convolution, but the result is wrong: %s",
                    text);
     }
     say_fact("error.of.tolerance", "%.3f", wrong.worst);
     MIOPEN(miopenDestroy, handle);
     convolution_release(&c);
-    say_passed("a float32 convolution of MIOpen is right");
+    say_passed("a float32 convolution by MIOpen is correct");
 }

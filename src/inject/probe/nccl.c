@@ -85,6 +85,6 @@ void stage_nccl_allreduce(const struct job *j)
     cuda_get(&c, received, to, sizeof received);
     check_sum(sent, received);
     TRY(&n.vendor, ncclCommDestroy, communicator);
-    say_passed("a sum over one rank with NCCL %d.%d.%d is right", major_of(n.version),
+    say_passed("a sum over one rank with NCCL %d.%d.%d is correct", major_of(n.version),
                minor_of(n.version), n.version % 100);
 }

@@ -244,7 +244,7 @@ static void compare_element(struct comparison *c, size_t i, int row, int column,
 void mismatch_text(const struct mismatch *m, char *text, size_t size)
 {
     if (m->untouched == m->count) {
-        (void)snprintf(text, size, "the call succeeded and wrote no result");
+        (void)snprintf(text, size, "the call succeeded but wrote no result");
         return;
     }
     (void)snprintf(text, size,

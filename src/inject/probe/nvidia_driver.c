@@ -88,8 +88,8 @@ void stage_driver_opens(const struct job *j)
     }
     if (!by_name && elsewhere && is_absent(library_error())) {
         say_failed(0, NULL,
-                   LIBCUDA " is at %s, where the loader does not look: its folder belongs "
-                           "into a file of /etc/ld.so.conf.d, and ldconfig is to be run",
+                   LIBCUDA " is at %s, where the loader does not look: add its folder to a file in "
+                           "/etc/ld.so.conf.d and run ldconfig",
                    elsewhere);
     }
     (void)open_library(LIBCUDA);
@@ -132,10 +132,11 @@ void stage_driver_symbols(const struct job *j)
     }
     if (missing) {
         const char *path = library_path(library);
-        say_failed(0, NULL, "%s lacks %d of the %d functions that are used here, first of them %s",
+        say_failed(0, NULL,
+                   "%s lacks %d of the %d functions that the probe uses, the first of them %s",
                    path ? path : LIBCUDA, missing, N, first);
     }
-    say_passed("all %d functions that are used here are in it", N);
+    say_passed("it has all %d functions that the probe uses", N);
 }
 
 /* ------------------------------------------------------------------ the start */
@@ -178,15 +179,15 @@ void stage_driver_version(const struct job *j)
     say_fact("library.version", "%s", ours ? ours : "unknown");
     say_fact("module.version", "%s", module ? module : "unknown");
     if (version < 1000) {
-        say_failed(0, NULL, "the driver says that it is for CUDA %d.%d, which there is not",
-                   version / 1000, version % 1000 / 10);
+        say_failed(0, NULL, "the driver reports CUDA %d.%d, which does not exist", version / 1000,
+                   version % 1000 / 10);
     }
     if (ours && module && strcmp(ours, module) != 0 && !job_value(j, "compat")) {
-        say_failed(0, NULL,
-                   "the driver's library is of version %s and its kernel module of %s: a "
-                   "driver was updated and the machine not started again, or a container "
-                   "has the libraries of another driver",
-                   ours, module);
+        say_failed(
+            0, NULL,
+            "the driver's library has version %s, and its kernel module %s: the driver was updated "
+            "and the machine not restarted, or a container has another driver's libraries",
+            ours, module);
     }
     if (ours && module) {
         say_passed("CUDA %d.%d, driver %s, kernel module %s%s", version / 1000, version % 1000 / 10,
@@ -197,9 +198,9 @@ void stage_driver_version(const struct job *j)
                ours     ? ours
                : module ? module
                         : "",
-               ours     ? "the version of the kernel module is not known"
+               ours     ? "the version of the kernel module is unknown"
                : module ? "by its kernel module; the library's file does not say its version"
-                        : "neither the library nor a kernel module says the driver's version");
+                        : "neither the library nor a kernel module states the driver's version");
 }
 
 /* ------------------------------------------------------------------ devices */
@@ -323,8 +324,8 @@ static void check_mode(const struct cuda *c)
     if (mode == COMPUTE_PROHIBITED) {
         say_fact("busy", "prohibited");
         say_failed(0, NULL,
-                   "the GPU is closed, not broken: its compute mode admits no program "
-                   "(sudo nvidia-smi -c 0 opens it)");
+                   "the GPU is not broken: its compute mode is Prohibited, which admits no program "
+                   "(sudo nvidia-smi -c 0 resets it)");
     }
 }
 
@@ -355,7 +356,7 @@ void stage_attributes(const struct job *j)
     say_fact("ecc", "%d", attribute(library, ATTRIBUTE_ECC, device));
     if (major < 1 || processors < 1) {
         say_failed(0, NULL,
-                   "the driver says of the GPU that it has compute capability %d.%d and %d "
+                   "the driver reports impossible properties: compute capability %d.%d and %d "
                    "multiprocessors",
                    major, minor, processors);
     }
@@ -374,7 +375,7 @@ void stage_memory_free(const struct job *j)
     say_fact("memory.free.mib", "%zu", free_bytes >> 20);
     say_fact("memory.total.mib", "%zu", total_bytes >> 20);
     if (total_bytes == 0 || free_bytes > total_bytes) {
-        say_failed(0, NULL, "the driver says that %zu of %zu bytes are free", free_bytes,
+        say_failed(0, NULL, "the driver reports that %zu of %zu bytes are free", free_bytes,
                    total_bytes);
     }
     say_passed("%zu of %zu MiB are free", free_bytes >> 20, total_bytes >> 20);
@@ -393,7 +394,7 @@ void stage_memory(const struct job *j)
     struct cuda c;
     uint32_t n = COPY_BYTES / 4, *words = malloc(COPY_BYTES);
     if (!words) {
-        say_unknown("there is no memory on the host to copy from");
+        say_unknown("the host has no memory left to copy from");
     }
     (void)load_driver(j);
     cuda_start(&c, j);
@@ -409,15 +410,14 @@ void stage_memory(const struct job *j)
     for (uint32_t i = 0; i < n; i++) {
         if (words[i] != pattern(i)) {
             say_failed(0, NULL,
-                       "%d MiB went to the GPU, were copied there and came back, and word "
-                       "%u is 0x%08x instead of 0x%08x",
+                       "%d MiB were copied to the GPU, within it and back, but word %u is 0x%08x "
+                       "instead of 0x%08x",
                        COPY_BYTES >> 20, i, words[i], pattern(i));
         }
     }
     TRY(&c.vendor, cuMemFree_v2, to);
     TRY(&c.vendor, cuMemFree_v2, from);
-    say_passed("%d MiB went to the GPU, were copied there and came back unchanged",
-               COPY_BYTES >> 20);
+    say_passed("%d MiB were copied to the GPU, within it and back unchanged", COPY_BYTES >> 20);
 }
 
 /*
@@ -468,5 +468,5 @@ void stage_kernel(const struct job *j)
     (void)load_driver(j);
     cuda_start(&c, j);
     cuda_run_addition(&c, addition, "gpumend_add");
-    say_passed("compiled by the driver, run, and its result is right");
+    say_passed("the driver compiled it, it ran, and its result is correct");
 }

@@ -120,7 +120,7 @@ static void *start(const struct job *j)
     void *library = open_optional(path ? path : "libnvidia-ml.so.1");
     if (!library) {
         say_skipped("there is no libnvidia-ml.so.1: nvidia-smi and monitoring do not work here; "
-                    "CUDA does without it");
+                    "CUDA does not need it");
     }
     int (*nvmlInit_v2)(void) = symbol(library, "nvmlInit_v2");
     TRY(&nvml, nvmlInit_v2);

@@ -70,8 +70,8 @@ static char *compile(struct nvrtc *n, int capability)
     int code = CALL(nvrtcCompileProgram, n->program, capability ? 1 : 0, options);
     if (code == NVRTC_ERROR_INVALID_OPTION && capability) {
         say_failed(code, n->vendor.status_name(code),
-                   "nvrtcCompileProgram: NVRTC %d.%d does not know compute capability %d.%d, which "
-                   "this card has: the card is newer than it, or it no longer serves the card",
+                   "nvrtcCompileProgram: NVRTC %d.%d does not support compute capability %d.%d, "
+                   "which this GPU has: the GPU is too new for it, or too old",
                    n->major, n->minor, capability / 10, capability % 10);
     }
     if (code != 0) {
@@ -95,8 +95,7 @@ void stage_nvrtc(const struct job *j)
     struct nvrtc n;
     open_nvrtc(&n, j);
     free(compile(&n, 0));
-    say_passed("NVRTC %d.%d compiles a kernel to PTX, for which it needs no card", n.major,
-               n.minor);
+    say_passed("NVRTC %d.%d compiles a kernel to PTX, which needs no GPU", n.major, n.minor);
 }
 
 void stage_nvrtc_run(const struct job *j)
@@ -108,6 +107,6 @@ void stage_nvrtc_run(const struct job *j)
     open_nvrtc(&n, j);
     char *ptx = compile(&n, c.capability);
     cuda_run_addition(&c, ptx, "add_vectors");
-    say_passed("a kernel that NVRTC %d.%d compiled for compute capability %d.%d runs and is right",
+    say_passed("a kernel that NVRTC %d.%d compiled for compute capability %d.%d runs correctly",
                n.major, n.minor, c.capability / 10, c.capability % 10);
 }
