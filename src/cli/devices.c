@@ -37,10 +37,12 @@ static int devices_look(struct arena *a, const char *root_path, bool json)
         out_init(&out, stdout);
         report_devices_text(&out, a, &host, root_path);
     }
-    if (host.gpus.n == 0 && host.pci.state == HOST_UNKNOWN) {
-        return CLI_CANNOT;
+    switch (report_devices_verdict(&host)) {
+    case HOST_NO: return CLI_FINDINGS;
+    case HOST_UNKNOWN: return CLI_CANNOT;
+    case HOST_YES: break;
     }
-    return report_devices_verdict(&host) == HOST_NO ? CLI_FINDINGS : CLI_OK;
+    return CLI_OK;
 }
 
 static int devices_run(const struct cli_command *self, int argc, char **argv)

@@ -339,11 +339,12 @@ enum host_exec {
 struct host {
     uint16_t machine; // e_machine of its programs; 0: not known
     struct host_binfmts binfmts;
-    struct host_fact pci;      // yes: the PCI bus was read
-    struct host_fact kernel;   // value: release
-    enum host_manager manager; // of packages
-    struct host_fact os;       // value: ID of os-release, "debian"
-    struct host_fact os_name;  // value: its PRETTY_NAME, "Debian GNU/Linux 12 (bookworm)"
+    struct host_fact pci;        // yes: the PCI bus was read
+    struct host_fact kernel;     // value: release
+    enum host_manager manager;   // of packages
+    struct host_fact os;         // value: ID of os-release, "debian"
+    struct host_fact os_name;    // value: its PRETTY_NAME, "Debian GNU/Linux 12 (bookworm)"
+    struct host_fact os_version; // value: its VERSION_ID, "12"
     struct host_cpu cpu;
     struct host_user user;
     struct host_container container;

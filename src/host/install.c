@@ -1,6 +1,7 @@
 /* The commands by which a distribution installs NVIDIA's driver and the container tools. */
 #include "host/internal.h"
 
+#include <elf.h>
 #include <string.h>
 
 #include "host/manager.h"
@@ -11,10 +12,10 @@ static bool install_on(const struct host *h, const char *os)
 }
 
 /* The driver that a distribution's package brings: that of Debian 12 at least, elsewhere the
- * newest; ubuntu-drivers finds the one for the GPU. */
+ * newest; ubuntu-drivers and Manjaro's mhwd find the one for the GPU. */
 static const struct distribution {
-    const char *os, *command;
-    unsigned branch; // 0: the newest
+    const char *os, *command; // NULL: enterprise_command()
+    unsigned branch;          // 0: the newest
     bool any, open_only;
 } distributions[] = {
     {"ubuntu", "sudo ubuntu-drivers install && sudo reboot", 0, true, false},
@@ -22,7 +23,36 @@ static const struct distribution {
     {"fedora", "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda && sudo reboot", 0, false,
      false},
     {"arch", "sudo pacman -S nvidia-open nvidia-utils && sudo reboot", 0, false, true},
+    {"manjaro", "sudo mhwd -a pci nonfree 0300 && sudo reboot", 0, true, false},
+    {"rhel", NULL, 0, false, true},
+    {"rocky", NULL, 0, false, true},
+    {"almalinux", NULL, 0, false, true},
+    {"centos", NULL, 0, false, true},
 };
+
+/* Red Hat Enterprise Linux and what is built from it have no package of their own: NVIDIA's
+ * repository, whose driver is a stream of a module up to release 9 (NVIDIA Driver Installation
+ * Guide, "Kernel Modules", table 5), and DKMS from EPEL. */
+static const char *enterprise_command(const struct host *h, struct arena *a)
+{
+    static const char *const releases[] = {"8", "9", "10"};
+    const struct host_fact *version = &h->os_version;
+    size_t n = version->state == HOST_YES ? strcspn(version->value, ".") : 0;
+    for (size_t i = 0; h->machine == EM_X86_64 && i < sizeof releases / sizeof *releases; i++) {
+        const char *r = releases[i];
+        if (strlen(r) == n && strncmp(version->value, r, n) == 0) {
+            return arena_printf(
+                a,
+                "sudo dnf install "
+                "https://dl.fedoraproject.org/pub/epel/epel-release-latest-%s.noarch.rpm && sudo "
+                "dnf config-manager --add-repo https://developer.download.nvidia.com/compute/cuda/"
+                "repos/rhel%s/x86_64/cuda-rhel%s.repo && %ssudo dnf install kernel-devel-$(uname "
+                "-r) nvidia-open && sudo reboot",
+                r, r, r, n == 1 ? "sudo dnf module enable nvidia-driver:open-dkms && " : "");
+        }
+    }
+    return NULL;
+}
 
 static const struct distribution *distribution_of(const struct host *h)
 {
@@ -45,13 +75,19 @@ const char *host_install_nvidia(const struct host *h, struct arena *a, const str
 {
     const struct distribution *d = distribution_of(h);
     bool old = d && d->branch && d->branch < branch;
-    return d && !old && (!g || !wanted_of(h, a, g)) ? d->command : NULL;
+    return !d || old || (g && wanted_of(h, a, g)) ? NULL
+           : d->command                           ? d->command
+                                                  : enterprise_command(h, a);
 }
 
 const char *host_install_step(const struct host *h, struct arena *a, const struct host_gpu *g,
                               const char *step)
 {
+    const struct distribution *d = distribution_of(h);
     const char *wanted = wanted_of(h, a, g);
+    if (d && !d->command && !wanted) {
+        return "install NVIDIA's driver from NVIDIA's repository, then reboot";
+    }
     return wanted ? arena_printf(a,
                                  "install NVIDIA's driver %s, which this distribution's own "
                                  "package may not be, then reboot",

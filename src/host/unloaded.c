@@ -190,13 +190,19 @@ static bool ask_switched_off(const struct host *h, struct arena *a, struct host_
     return true;
 }
 
-/* DKMS signs what it builds with a key of the machine's own, which the firmware must know. */
+/* DKMS and akmods sign what they build with a key of the machine's own, which the firmware must
+ * know. akmods puts its modules into extra/NAME (kmodtool). */
+static bool is_signed_here(const struct host_nvidia *n, const char *folder)
+{
+    return n->module_on_disk.state == HOST_YES && n->module_on_disk.value &&
+           strstr(n->module_on_disk.value, folder);
+}
+
 static bool ask_secure_boot(const struct host *h, struct arena *a, struct host_gpu *g)
 {
     const struct host_nvidia *n = &h->nvidia;
-    bool dkms = n->module_on_disk.state == HOST_YES && n->module_on_disk.value &&
-                strstr(n->module_on_disk.value, "dkms/");
-    if (!dkms || n->secure_boot.state != HOST_YES || n->key_enrolled.state != HOST_NO) {
+    bool here = is_signed_here(n, "dkms/") || is_signed_here(n, "extra/nvidia/");
+    if (!here || n->secure_boot.state != HOST_YES || n->key_enrolled.state != HOST_NO) {
         return false;
     }
     host_add_problem(a, g, "secure-boot", HOST_NO,
@@ -233,8 +239,10 @@ static bool ask_failed_build(const struct host *h, struct arena *a, struct host_
         : unloaded_on(h, "fedora") || unloaded_on(h, "rhel") || unloaded_on(h, "rocky") ||
                 unloaded_on(h, "almalinux") || unloaded_on(h, "centos")
             ? "sudo dnf install kernel-devel-$(uname -r) && sudo dkms autoinstall"
-        : unloaded_on(h, "arch") ? "sudo pacman -S linux-headers && sudo dkms autoinstall"
-                                 : NULL;
+        : unloaded_on(h, "arch") || unloaded_on(h, "manjaro")
+            ? "sudo pacman -S \"$(cat /usr/lib/modules/$(uname -r)/pkgbase)-headers\" && sudo dkms "
+              "autoinstall"
+            : NULL;
     return true;
 }
 
@@ -294,15 +302,18 @@ static struct host_fact secure_boot(struct host_look *l)
                          : host_unknown(path, "its form is not known");
 }
 
-/* The key of shim-signed (Ubuntu) or of DKMS (Debian), in the list that shim hands on: MokListRT
- * holds the certificates as they are, in DER (shim, MokVars.txt). */
+/* The key of shim-signed (Ubuntu) or of DKMS (Debian), or that of akmods (README.secureboot) where
+ * it built the module, in the list that shim hands on: MokListRT holds the certificates as they
+ * are, in DER (shim, MokVars.txt). */
 static struct host_fact key_enrolled(struct host_look *l)
 {
     enum { KEYS_MAX = 1 << 20 };
     static const char list[] =
         "/sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23";
-    static const char *const keys[] = {"/var/lib/shim-signed/mok/MOK.der", "/var/lib/dkms/mok.pub"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    static const char *const keys[] = {"/var/lib/shim-signed/mok/MOK.der", "/var/lib/dkms/mok.pub",
+                                       "/etc/pki/akmods/certs/public_key.der"};
+    size_t n = sizeof keys / sizeof *keys;
+    for (size_t i = is_signed_here(&l->host->nvidia, "extra/nvidia/") ? n - 1 : 0; i < n; i++) {
         struct str key, enrolled;
         if (root_read(l->root, l->arena, keys[i], KEYS_MAX, &key) < 0 || key.n < 64) {
             continue;

@@ -1,7 +1,7 @@
 """The machines: name -> (exit status, description). Each is what its comment says and no more."""
 
-from build import (LEVEL_ZERO, Link, ROCM7, V2, V4, amd_gpu, amd_nodes, amdgpu, container, docker, intel_gpu,
-                   kfd, kfd_node, level_zero, merged, mig, nvidia, nvidia_gpus, nvidia_libraries,
+from build import (LEVEL_ZERO, Link, ROCM7, V2, V3, V4, amd_gpu, amd_nodes, amdgpu, container, docker,
+                   intel_gpu, kfd, kfd_node, level_zero, merged, mig, nvidia, nvidia_gpus, nvidia_libraries,
                    nvidia_module, nvidia_nodes, nvswitches, pci, rocm, system, toolkit, without)
 
 RTX4090 = ("0000:01:00.0", 0x2684, "NVIDIA GeForce RTX 4090")
@@ -142,6 +142,18 @@ def secure_boot(*, on=True, enrolled=False):
             MOK_LIST: "\6\0\0\0header" + (MOK if enrolled else "of another machine") + "end"}
 
 
+def akmods_key(*, enrolled=False):
+    """The key of akmods beside one of DKMS, which did not sign the module."""
+    return {EFIVARS + "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": "\6\0\0\0\1",
+            "/var/lib/dkms/mok.pub": MOK.replace("this", "that"), "/etc/pki/akmods/certs/public_key.der": MOK,
+            MOK_LIST: "\6\0\0\0header" + (MOK if enrolled else MOK.replace("this", "that")) + "end"}
+
+
+def no_driver(release, gpu=RTX4090):
+    return merged(system(flags=V3 + " lm"), nvidia_gpus(gpu, driver=None), {
+        "/usr/lib/os-release": release, DEPENDENCIES: "kernel/fs/ext4/ext4.ko:\n"})
+
+
 UBUNTU = {"/usr/lib/os-release": "ID=ubuntu\nID_LIKE=debian\n"}
 RTX5090 = ("0000:01:00.0", 0x2b85, "NVIDIA GeForce RTX 5090")
 FAILED_BUILD = {"/var/lib/dkms/nvidia/550.90.07/build/make.log": "make: *** [Makefile:85] Error 2\n"}
@@ -235,6 +247,21 @@ MACHINES = {
     "secure-boot-key-not-enrolled": (1, not_loaded(RTX4090, secure_boot())),
     "secure-boot-key-enrolled": (1, not_loaded(RTX4090, secure_boot(enrolled=True))),
     "secure-boot-off": (1, not_loaded(RTX4090, secure_boot(on=False))),
+    "akmods-key-not-enrolled": (1, not_loaded(RTX4090, {"/usr/lib/os-release": "ID=fedora\n"}, akmods_key(),
+                                              module="extra/nvidia/nvidia.ko.xz")),
+    "akmods-key-enrolled": (1, not_loaded(RTX4090, {"/usr/lib/os-release": "ID=fedora\n"},
+                                          akmods_key(enrolled=True), module="extra/nvidia/nvidia.ko.xz")),
+    "no-driver-rocky-9": (1, no_driver("ID=\"rocky\"\nVERSION_ID=\"9.6\"\n")),
+    "no-driver-rhel-10": (1, no_driver("ID=\"rhel\"\nVERSION_ID=\"10.1\"\n")),
+    "no-driver-centos-7": (1, no_driver("ID=\"centos\"\nVERSION_ID=\"7\"\n")),
+    "gtx1080-no-driver-rocky-9": (1, no_driver(
+        "ID=\"rocky\"\nVERSION_ID=\"9.6\"\n", ("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"))),
+    "no-driver-manjaro": (1, no_driver("ID=manjaro\nID_LIKE=arch\n")),
+    "no-driver-tumbleweed": (1, no_driver("ID=\"opensuse-tumbleweed\"\n")),
+    "dkms-failed-arch": (1, not_loaded(RTX4090, {"/usr/lib/os-release": "ID=arch\n"}, FAILED_BUILD,
+                                       module=None)),
+    "nodes-not-seen": (3, {path: text for path, text in merged(
+        system(), nvidia("550.90.07", RTX4090)).items() if path != "nodes"}),
     "dkms-failed-without-headers": (1, not_loaded(RTX4090, FAILED_BUILD, module=None)),
     "dkms-failed": (1, not_loaded(RTX4090, FAILED_BUILD, {
         "/lib/modules/6.8.0-45-generic/build/Makefile": ""}, module=None)),
