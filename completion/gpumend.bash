@@ -167,7 +167,7 @@ _gpumend()
         word="--print --preload-only --no-preload --keep-env --device --require-gpu --verify --json --trace --trace-gpu --trace-file --restart --forgive-teardown --guard-teardown --no-guard-teardown --help"
         ;;
     why)
-        word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --page-size --batch --tree --invert --html --json --limit --help"
+        word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --page-size --batch --tree --invert --html --snapshot --json --limit --help"
         ;;
     explain)
         word="--all --follow --here --list --kb --json --limit --help"

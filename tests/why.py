@@ -121,6 +121,39 @@ def of_tree(exe, t):
     }
 
 
+def of_snapshot(exe, t, folder):
+    """From a snapshot it says what it said there; of what the snapshot lacks nothing is said."""
+    file, page = os.path.join(folder, "snapshot.json"), os.path.join(folder, "page.html")
+    with open(file, "wb") as out:
+        subprocess.run([exe, "snapshot", PROGRAM, "--root", str(t.top), "--env", "LD_LIBRARY_PATH=/opt/none"],
+                       stdout=out, check=False, timeout=60)
+
+    def said(*words):
+        done = subprocess.run([exe, "why", "--exe", PROGRAM, *words], capture_output=True, text=True, check=False,
+                              timeout=60, cwd="/")
+        return done.returncode, done.stdout, done.stderr
+
+    there = ("--root", str(t.top), "--env", "LD_LIBRARY_PATH=/opt/none", "--cwd", "/")
+    forms = {"text": (), "--json": ("--json",), "--tree": ("--tree",), "NAME": ("libb.so",),
+             "--invert": ("--tree", "--invert", "libnowhere.so")}
+    facts = {"snapshot, %s: as there" % name: said(*words, "--snapshot", file) == said(*words, *there)
+             and said(*words, *there)[1] != "" for name, words in forms.items()}
+    status, out, errors = said("--html", page, "--snapshot", file)
+    text = Path(page).read_text()
+    facts["snapshot, --html"] = (status, out) == (1, "") and "libnowhere.so" in text and "<html" in text
+    whole = world(Path(folder) / "asked")
+    with open(file, "wb") as out:
+        subprocess.run([exe, "snapshot", PROGRAM, "--root", str(whole.top)], stdout=out, check=False, timeout=60)
+    for name, words in (("a library that it was not asked for", (ASKER,)), ("in JSON", (ASKER, "--json")),
+                        ("another program", ("--exe", ASKER)), ("in a page", (ASKER, "--html", "-"))):
+        status, out, errors = said(*words, "--snapshot", file)
+        facts["snapshot, %s: cannot be determined" % name] = status == 3 and out == "" and "not in the snapshot" in errors
+    for words in (("--root", "/"), ("--env", "A=b"), ("--unset", "A"), ("--cwd", "/"), ("--batch", "-")):
+        facts["snapshot, not with %s" % words[0]] = said(*words, "--snapshot", file)[0] == 2
+    facts["snapshot, no document"] = said("--snapshot", "/dev/null")[0] == 3
+    return facts
+
+
 def main():
     exe = os.path.abspath(sys.argv[1])
     failed = 0
@@ -140,6 +173,7 @@ def main():
             .returncode == 0,
         }
         extra.update(of_tree(exe, tree_world(Path(folder) / "tree")))
+        extra.update(of_snapshot(exe, tree_world(Path(folder) / "taken"), folder))
         for name, holds in extra.items():
             failed += not holds
             print("" if holds else "FAIL %s\n" % name, end="")

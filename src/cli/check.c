@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "cli/probing.h"
 #include "cli/progress.h"
 #include "cli/replace.h"
+#include "cli/replayed.h"
 #include "cli/target.h"
 #include "cli/windows.h"
 #include "cdi/files.h"
@@ -19,7 +19,6 @@
 #include "report/ci.h"
 #include "report/html.h"
 #include "report/joined.h"
-#include "snapshot/snapshot.h"
 
 enum { O_SNAPSHOT = 1, O_PROBE, O_REPORT, O_GITHUB, O_SARIF, O_HTML, O_REDACT, O_WATCH };
 
@@ -242,48 +241,16 @@ static int check_print(struct check *c)
                  : (int)status[report.verdict];
 }
 
-/* A whole file, or standard input, up to a limit above that of any document. */
-static int check_read_all(struct arena *a, FILE *file, struct str *ret)
-{
-    enum { MORE = 1 << 20, BYTES_MAX = 256 << 20 };
-    char *data = arena_alloc(a, MORE);
-    size_t n = 0, cap = MORE;
-    for (size_t got; (got = fread(data + n, 1, cap - n, file)) > 0;) {
-        n += got;
-        if (n == cap && cap < BYTES_MAX) {
-            char *more = arena_alloc(a, cap * 2);
-            memcpy(more, data, n);
-            data = more;
-            cap *= 2;
-        }
-    }
-    *ret = (struct str){data, n};
-    return ferror(file) ? -1 : 0;
-}
-
 static int open_snapshot(struct check *c)
 {
-    const char *name = c->snapshot_file;
-    struct str text;
-    struct gm_err err;
     const struct model_target_options *o = &c->t.asked;
     const struct ldso_cpu *cpu = o->cpu;
     if (o->target || o->root_path || o->pid || o->imports || o->glibc_minor || c->t.env_given) {
         return cli_fail(CLI_USAGE,
                         "check: --snapshot cannot be combined with TARGET or its options");
     }
-    FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
-    int rc = file ? check_read_all(&c->t.arena, file, &text) : -1;
-    int saved = errno;
-    if (file && file != stdin) {
-        (void)fclose(file); // was only read
-    }
-    if (rc < 0) {
-        return cli_fail(CLI_CANNOT, "check: %s: %s", name, strerror(saved));
-    }
-    rc = snapshot_decode(&c->snapshot, &c->t.arena, text.s, text.n, &err);
-    if (rc < 0) {
-        return cli_fail(CLI_CANNOT, "check: %s: %s", name, str_printable(&c->t.arena, err.text));
+    if (cli_read_snapshot("check", c->snapshot_file, &c->t.arena, &c->snapshot) != CLI_OK) {
+        return CLI_CANNOT;
     }
     struct arena *a = &c->t.arena;
     const char *kb = c->t.asked.kb_path; // of this machine, the rest of the other

@@ -2,10 +2,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/pages.h"
 #include "base/str.h"
 #include "cli/html.h"
 #include "cli/limit.h"
 #include "cli/replace.h"
+#include "cli/replayed.h"
 #include "cli/target.h"
 #include "cli/windows.h"
 #include "ldso/process.h"
@@ -14,7 +16,7 @@
 #include "report/tree.h"
 
 enum { LINE_MAX_BYTES = 64 << 10 };
-enum { O_EXE = 1, O_CALLER, O_LOAD, O_CWD, O_BATCH, O_TREE, O_INVERT, O_HTML };
+enum { O_EXE = 1, O_CALLER, O_LOAD, O_CWD, O_BATCH, O_TREE, O_INVERT, O_HTML, O_SNAPSHOT };
 
 static const struct cli_option options[] = {
     {"exe", "FILE", "the program that is started (default: the caller)", O_EXE},
@@ -31,6 +33,8 @@ static const struct cli_option options[] = {
     {"tree", NULL, "show who needs whom", O_TREE},
     {"invert", "NAME", "with --tree: who needs NAME", O_INVERT},
     {"html", "FILE", "write a page to FILE (-: standard output)", O_HTML},
+    {"snapshot", "FILE", "look at what gpumend snapshot wrote, or - for standard input",
+     O_SNAPSHOT},
     CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
 };
@@ -41,11 +45,12 @@ struct why {
     struct ldso_store store;
     struct cli_env env;
     struct out out;
-    const char *name, *exe, *caller, *cwd, *root_path, *batch, *invert, *html_file;
+    const char *name, *exe, *caller, *cwd, *root_path, *batch, *invert, *html_file, *snapshot_file;
+    struct snapshot snapshot;
     VEC(const char *) loads;
     struct ldso_cpu cpu;
     struct ldso_config config;
-    bool has_cpu, json, tree;
+    bool has_cpu, json, tree, env_given;
     bool unknown; // of a list: something depends on an unknown processor, or reached a bound
 };
 
@@ -55,15 +60,19 @@ static int why_take_option(struct why *w, int id, const char *value)
     case O_EXE: w->exe = value; return CLI_OK;
     case O_CALLER: w->caller = value; return CLI_OK;
     case O_LOAD: VEC_PUSH(&w->arena, &w->loads, value); return CLI_OK;
-    case CLI_UNSET: cli_env_unset(&w->env, value); return CLI_OK;
+    case CLI_UNSET:
+        w->env_given = true;
+        cli_env_unset(&w->env, value);
+        return CLI_OK;
     case O_CWD: w->cwd = value; return CLI_OK;
     case CLI_ROOT: w->root_path = value; return CLI_OK;
     case O_BATCH: w->batch = value; return CLI_OK;
     case O_TREE: w->tree = true; return CLI_OK;
     case O_HTML: w->html_file = value; return CLI_OK;
+    case O_SNAPSHOT: w->snapshot_file = value; return CLI_OK;
     case O_INVERT: w->invert = value; return CLI_OK;
     case CLI_JSON: w->json = true; return CLI_OK;
-    case CLI_ENV: return cli_take_env("why", &w->env, &w->arena, value);
+    case CLI_ENV: w->env_given = true; return cli_take_env("why", &w->env, &w->arena, value);
     case CLI_GLIBC: return cli_take_glibc("why", value, &w->config.glibc_minor);
     case CLI_PAGE_SIZE: return cli_take_page_size("why", value, &w->config.page_size);
     case CLI_CPU: w->has_cpu = true; return cli_take_cpu("why", value, &w->cpu);
@@ -306,6 +315,22 @@ static bool any_failed(const struct ldso_process *p)
     return false;
 }
 
+/* What was asked for and is not in the snapshot, once each; true: there is such a thing, and
+ * nothing that depends on it is known. */
+static bool say_misses(struct why *w)
+{
+    struct snap *files = &w->snapshot.files;
+    snap_note_pages(files);
+    for (size_t i = 0; i < files->misses.n; i++) {
+        (void)cli_fail(CLI_CANNOT,
+                       "why: not in the snapshot, so the answer cannot be determined: %s",
+                       str_printable(&w->arena, files->misses.items[i]));
+    }
+    bool any = files->misses.n > 0;
+    files->misses.n = 0;
+    return any;
+}
+
 static int why_answer(struct why *w)
 {
     struct gm_err err;
@@ -336,6 +361,9 @@ static int why_answer(struct why *w)
     }
     if (p->limit) {
         return cli_fail(CLI_CANNOT, "why: %s", str_printable(&w->arena, p->limit));
+    }
+    if (w->snapshot_file && say_misses(w)) {
+        return CLI_CANNOT;
     }
     if (w->html_file) {
         json_t *page = report_html_why(p, document(p, w->loads.n), w->name ? n_loads : SIZE_MAX);
@@ -480,6 +508,41 @@ static int run_windows(struct why *w)
     return rc;
 }
 
+/* The root, the start environment and the machine are those that the snapshot was taken of. */
+static int open_replayed(struct why *w)
+{
+    if (cli_read_snapshot("why", w->snapshot_file, &w->arena, &w->snapshot) != CLI_OK) {
+        return CLI_CANNOT;
+    }
+    struct model_target_options o = snapshot_options(&w->snapshot, false);
+    w->env = (struct cli_env){0};
+    for (size_t i = 0; i < o.n_env; i++) {
+        VEC_PUSH(&w->arena, &w->env.vars, o.env[i]);
+    }
+    w->cwd = o.cwd ? o.cwd : "/";
+    w->config.glibc_minor = w->config.glibc_minor ? w->config.glibc_minor : o.glibc_minor;
+    w->config.page_size = w->config.page_size ? w->config.page_size : o.page_size;
+    if (!w->has_cpu && o.cpu) {
+        w->has_cpu = true;
+        w->cpu = *o.cpu;
+    }
+    root_replay(&w->root, o.replay, o.root_path ? o.root_path : "/");
+    return CLI_OK;
+}
+
+static int answer_in_root(struct why *w)
+{
+    ldso_store_open(&w->store, &w->root, &w->arena);
+    w->store.one_process = !w->batch;
+    int rc = w->batch ? batch(w) : why_answer(w);
+    if (w->snapshot_file && say_misses(w)) { // before a program could be started
+        rc = CLI_CANNOT;
+    }
+    ldso_store_leave(&w->store);
+    root_close(&w->root);
+    return rc;
+}
+
 static int why_run_with(struct why *w)
 {
     struct gm_err err;
@@ -491,6 +554,11 @@ static int why_run_with(struct why *w)
         return run_windows(w);
     }
     bool own_cwd = !w->cwd;
+    if (w->snapshot_file && (w->root_path || w->batch || w->env_given || w->cwd)) {
+        return cli_fail(CLI_USAGE, "why: --snapshot brings its root, its environment and its "
+                                   "folder along: not with --root, --batch, --env, --unset or "
+                                   "--cwd");
+    }
     if (own_cwd) {
         w->cwd = cli_cwd(&w->arena);
     }
@@ -511,6 +579,13 @@ static int why_run_with(struct why *w)
     if (w->html_file && cli_redirect_output("why", w->html_file) != CLI_OK) {
         return CLI_CANNOT;
     }
+    if (w->snapshot_file) { // which asks nothing of this machine
+        sandbox_enter(&(struct sandbox){0});
+        int rc = open_replayed(w);
+        rc = rc == CLI_OK ? answer_in_root(w) : rc;
+        pages_stop();
+        return rc;
+    }
     cli_only_look((struct sandbox){0});
     if (root_open(&w->root, w->root_path ? w->root_path : "/", &err) < 0) {
         return cli_fail(CLI_CANNOT, "why: %s", err.text);
@@ -522,12 +597,7 @@ static int why_run_with(struct why *w)
     if (!(own_cwd && w->root.is_host) && root_realpath(&w->root, &w->arena, w->cwd, &cwd) == 0) {
         w->cwd = cwd;
     }
-    ldso_store_open(&w->store, &w->root, &w->arena);
-    w->store.one_process = !w->batch;
-    int rc = w->batch ? batch(w) : why_answer(w);
-    ldso_store_leave(&w->store);
-    root_close(&w->root);
-    return rc;
+    return answer_in_root(w);
 }
 
 static int why_run(const struct cli_command *self, int argc, char **argv)
