@@ -24,6 +24,7 @@ class Case:
     repair: str = ""    # pattern: must be in a repair's text or command
     evidence: str = ""  # pattern: must be in the summary, the evidence or the likewise names
     prefix: str = "/opt/venv"
+    hides: tuple = ()   # causes of the tree that are met only once this fault is repaired
 
 
 DF_STATIC_TLS = 0x10

@@ -234,6 +234,7 @@ def onnxruntime_over_the_one_for_the_gpu(t, bad):
 
 
 @case("onnxruntime-twice", "python-dep-conflict", "onnxruntime", severity="warning",
+      hides=("library-missing",),
       repair="uninstall -y onnxruntime onnxruntime-gpu && .*install onnxruntime-gpu==1.23.2")
 def onnxruntime_over_the_one_for_a_gpu_that_is_not_here(t, bad):
     """The provider's libraries are left over: nothing opens them, so none of theirs is missing."""
