@@ -431,9 +431,9 @@ static bool uses_gpu(struct model *m, const struct py_dist *dist, bool by_name)
 typedef VEC(const char *) text_list;
 
 /* Installed packages that use a GPU, and of whose imports no row speaks: they were not looked at.
- * Names inside libraries are only searched where no package is known, that is where they decide the
- * verdict: triton alone has 500 MB. */
-static void find_unknown(struct model *m, text_list *ret)
+ * Names inside libraries are only searched where they decide the verdict: triton alone has 500 MB.
+ */
+static void find_unknown(struct model *m, bool by_name, text_list *ret)
 {
     struct kb_provides rows;
     struct gm_err err;
@@ -443,7 +443,7 @@ static void find_unknown(struct model *m, text_list *ret)
     for (size_t i = 0; i < m->env->n_dists; i++) {
         const struct py_dist *dist = &m->env->dists[i];
         if (!dist->shadowed_by && !is_known_dist(m, dist) && !only_provides(&rows, dist) &&
-            uses_gpu(m, dist, m->processes.n == 0)) {
+            uses_gpu(m, dist, by_name)) {
             VEC_PUSH(m->arena, ret,
                      arena_printf(m->arena,
                                   "%s %s uses a GPU, but gpumend does not know what its import "
@@ -453,15 +453,33 @@ static void find_unknown(struct model *m, text_list *ret)
     }
 }
 
-/* Where no package is known, they are all that matters. */
-static void model_note_unknown(struct model *m)
+/* Whether importing the known packages loads nothing: bindings (cuda-bindings), whose libraries
+ * depend on what another package calls. */
+static bool are_bindings(const struct candidates *c)
 {
+    for (size_t i = 0; i < c->n; i++) {
+        for (size_t k = 0; k < c->items[i].row->n_steps; k++) {
+            if (c->items[i].row->steps[k].kind != KB_STEP_IMPORT) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Where no package is known, or only bindings are, they are all that matters. */
+static void note_unknown(const struct candidates *c)
+{
+    struct model *m = c->m;
+    bool decides = m->processes.n == 0 || are_bindings(c);
     text_list list = {0};
-    find_unknown(m, &list);
-    struct model_process *p = m->processes.n ? NULL : model_add_script(m, NULL, 0);
+    find_unknown(m, decides, &list);
+    bool alone = m->processes.n == 0 || (decides && list.n);
+    struct model_process *p = alone ? model_add_script(m, NULL, 0) : NULL;
     for (size_t i = 0; i < list.n; i++) {
         if (p) { // the interpreter alone
             VEC_PUSH(m->arena, &p->unknown, list.items[i]);
+            p->unsure = true;
         } else {
             VEC_PUSH(m->arena, &m->notes, list.items[i]);
         }
@@ -478,7 +496,7 @@ void model_add_default_scripts(struct model *m, const char *const *names, size_t
         sort_out(&c);
         add_alone(&c);
         add_pairs(&c);
-        model_note_unknown(m);
+        note_unknown(&c);
     }
     if (m->processes.n == 0) {
         (void)model_add_script(m, NULL, 0); // the interpreter alone, kept in the model

@@ -9,7 +9,7 @@ import json
 from cases import case
 from gpucode import CT2, cuda_library
 from live import answer, run
-from tree import TAG, Tree
+from tree import TAG, Tree, compiled
 
 NVIDIA = {"cublas": ["libcublas.so.12", "libcublasLt.so.12"],
           "cuda_nvrtc": ["libnvrtc.so.12", "libnvrtc-builtins.so.12.9"],
@@ -132,6 +132,21 @@ def unknown_package(t):
     t.dist("paddlepaddle-gpu", "2.6.2", ["paddle/libs/libphi.so"])
 
 
+def bindings(t):
+    t.python()
+    t.put(t.site + "/cuda/bindings/__init__.py", "")
+    t.dist("cuda-bindings", "12.9.10", ["cuda/bindings/__init__.py"], requires=["cuda-pathfinder"])
+
+
+def unknown_package_over_bindings(t):
+    """Bindings load nothing until another package calls them: that one matters."""
+    bindings(t)
+    t.put(t.site + "/librmm/lib64/librmm.so", compiled(
+        'void *dlopen(const char *, int); void *driver(void) { return dlopen("libcuda.so.1", 1); }',
+        "-Wno-missing-prototypes"))
+    t.dist("librmm-cu12", "25.10.0", ["librmm/lib64/librmm.so"])
+
+
 def jaxlib(t, version, module):
     t.python()
     t.dist("jax", version, [], requires=["jaxlib"])
@@ -203,6 +218,9 @@ ENTRIES = {
     "entries-of-an-unknown-release": (release_that_is_not_known, {"jax": (None, "unknown")},
                                       "unknown"),
     "entries-that-are-not-known": (unknown_package, {}, "unknown"),
+    "entries-of-bindings": (bindings, {"cuda.bindings": (None, "ok")}, "ok"),
+    "entries-over-bindings": (unknown_package_over_bindings, {"cuda.bindings": (None, "ok")},
+                              "unknown"),
     "entries-of-jax": (jax, {"jax": (None, "ok")}),
     "entries-without-a-framework": (nothing_of_the_framework, {
         "jax_plugins.xla_cuda12": (None, "ok"), "jax_cuda12_plugin": (None, "ok")}),
