@@ -88,6 +88,11 @@ static void push_once(struct model *m, dist_list *list, struct py_dist *dist)
     }
     if (dist && list->n < DISTS_MAX) {
         VEC_PUSH(m->arena, list, dist);
+    } else if (dist && !m->unsure) {
+        m->unsure = arena_printf(m->arena,
+                                 "%s requires more than %d packages; which of them belong "
+                                 "to it was not judged",
+                                 list->items[0]->name, DISTS_MAX);
     }
 }
 
@@ -276,6 +281,11 @@ static void find_candidates(struct candidates *c)
                        py_env_by_dist(m->env, present->package) != dist;
         if (!is_gone && c->n < ENTRIES_MAX) {
             c->items[c->n++] = (struct candidate){.row = row, .dist = dist};
+        } else if (!is_gone && !m->unsure) {
+            m->unsure = arena_printf(m->arena,
+                                     "more than %d packages whose imports are known are "
+                                     "installed; %s and those behind it were not judged",
+                                     ENTRIES_MAX, dist->name);
         }
     }
 }

@@ -115,6 +115,18 @@ static void note_unsure(struct run *r, const char *text)
     VEC_PUSH(r->m->arena, &r->out->unknown, text);
 }
 
+static bool is_too_deep(struct run *r, const struct py_dist *dist)
+{
+    if (r->depth < DEPTH_MAX) {
+        return false;
+    }
+    note_unsure(r,
+                arena_printf(r->m->arena,
+                             "imports are nested more than %d deep: what %s loads was not judged",
+                             DEPTH_MAX, dist->name));
+    return true;
+}
+
 static bool attempts_are_full(struct run *r)
 {
     if (r->out->attempts.n < ATTEMPTS_MAX) {
@@ -1049,7 +1061,7 @@ static bool do_import(struct run *r, const char *name)
     }
     bool known = find_imported(r, dist);
     VEC_PUSH(r->m->arena, &r->out->touches, (struct model_touch){dist, false, !known});
-    if (known || r->depth >= DEPTH_MAX) {
+    if (known || is_too_deep(r, dist)) {
         return true;
     }
     struct imported *by = arena_alloc(r->m->arena, sizeof *by);
@@ -1087,7 +1099,7 @@ static void do_use(struct run *r, const char *name)
         return;
     }
     VEC_PUSH(r->m->arena, &r->out->touches, (struct model_touch){dist, true, !by->used});
-    if (by->used || r->depth >= DEPTH_MAX) {
+    if (by->used || is_too_deep(r, dist)) {
         return;
     }
     by->used = true;

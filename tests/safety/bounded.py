@@ -6,6 +6,7 @@ Each case has a bound of some ten times what it takes; without the limits it tak
     tests/safety/bounded.py GPUMEND
 """
 
+import json
 import os
 import resource
 import struct
@@ -15,7 +16,9 @@ import tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "differential"))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "differential")]
+import tree                                                                         # noqa: E402
 import elfgen                                                                       # noqa: E402
 
 SECONDS = 2
@@ -244,6 +247,49 @@ def folder_faults(exe, top):
             yield f"{count} before it: status {done.returncode}: {said[:400]}"
 
 
+def known_packages(top, steps):
+    """An environment with a package for each list of steps, and how it is checked."""
+    top.mkdir()
+    env, knowledge = top / "env", top / "kb"
+    site = tree.environment(env) / "lib/python3.11/site-packages"
+    doc = json.loads((HERE.parent.parent / "kb/imports.json").read_text())
+    row = next(r for r in doc["rows"] if r["package"] == "ctranslate2")
+    doc["rows"] = [{**row, "id": f"many{i:02}", "package": f"many{i:02}", "module": f"many{i:02}",
+                    "versions": ">=1", "steps": list_of} for i, list_of in enumerate(steps)]
+    knowledge.mkdir()
+    (knowledge / "imports.json").write_text(json.dumps(doc))
+    for i in range(len(steps)):
+        tree.dist_info(site, f"many{i:02}", "1.0", [f"many{i:02}/__init__.py"])
+        (site / f"many{i:02}").mkdir()
+        (site / f"many{i:02}/__init__.py").write_text("")
+    return [str(env), "--kb", str(knowledge)]
+
+
+def fault_of_known(exe, top, steps, says, reached):
+    """What is wrong with the answer about these packages, or None; `reached`: a bound is."""
+    done = subprocess.run([str(exe), "check", *known_packages(top, steps)], text=True,
+                          capture_output=True, timeout=60, check=False)
+    said = " ".join(done.stdout.split())
+    if (says in said) != reached or done.returncode != (3 if reached else 0):
+        return f"{len(steps)}: status {done.returncode}: {(said + done.stderr)[:400]}"
+    return None
+
+
+def package_faults(exe, top):
+    """Packages whose imports are known and that are too many, or nested too deep: never ok."""
+    def imports(package):
+        return [{"do": "import", "package": package, "optional": package == "numpy"}]
+    for count in (63, 64):              # and ctranslate2
+        yield fault_of_known(exe, top / f"n{count}", [imports("numpy")] * count,
+                             "more than 64 packages whose imports are known are installed; ",
+                             count == 64)
+    for count in (10, 20):
+        yield fault_of_known(exe, top / f"d{count}",
+                             [*(imports(f"many{i + 1:02}") for i in range(count - 1)), imports("numpy")],
+                             "imports are nested more than 16 deep: what many16 loads was not judged",
+                             count == 20)
+
+
 def cut_faults(exe, top):
     """A file that is cut off while it is read: status 3 and a line, no signal and no verdict."""
     one_chain(top)
@@ -377,9 +423,9 @@ def main():
             print(f"FAIL too many libraries: {why}")
         passed += 1
     for faults in (whole_faults, report_faults, journal_faults, folder_faults,
-                   cut_faults):
+                   package_faults, cut_faults):
         with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
-            wrong = list(faults(exe, Path(top)))
+            wrong = [why for why in faults(exe, Path(top)) if why]
         for why in wrong:
             failed += 1
             print(f"FAIL {faults.__doc__.split(':', maxsplit=1)[0]}: {why}")
