@@ -102,6 +102,10 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "all torch ctranslate2 onnxruntime" -- "$cur")
         return
         ;;
+    setup:--script)
+        mapfile -t COMPREPLY < <(compgen -W "sh powershell dockerfile" -- "$cur")
+        return
+        ;;
     choose:--export)
         mapfile -t COMPREPLY < <(compgen -W "sh" -- "$cur")
         return
@@ -122,7 +126,7 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "nfd cel require-cuda slurm slurm-extra" -- "$cur")
         return
         ;;
-    fleet:--names | needs:--import | needs:--env | needs:--unset | needs:--platform | needs:--features | export:--node | export:--gpus | export:--deadline | export:--expire | export:--heartbeat | export:--drain-limit | check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | setup:--for | setup:--into | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc | why:--invert)
+    fleet:--names | needs:--import | needs:--env | needs:--unset | needs:--platform | needs:--features | export:--node | export:--gpus | export:--deadline | export:--expire | export:--heartbeat | export:--drain-limit | check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | setup:--for | setup:--into | setup:--python | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc | why:--invert)
         return
         ;;
     esac
@@ -182,7 +186,7 @@ _gpumend()
         word="--model --memory-gib --compute-type --app --require-gpu --probe --export --root --env --unset --kb --json --limit --help"
         ;;
     setup)
-        word="--for --into --model --root --kb --limit --json --help"
+        word="--for --into --model --python --script --root --kb --limit --json --help"
         [[ $cur == -* ]] || word="faster-whisper whisperx speaches ctranslate2 torch onnxruntime openai-whisper vllm jax tensorflow cupy bitsandbytes llama-cpp-python"
         ;;
     kb)

@@ -181,6 +181,7 @@ SUITES = [
     # Everything is built twice, without ccache.
     Suite("test-scenarios", "reproducible", 3600, "{py} tests/reproducible.py --no-wheel"),
     # Five minutes of a processor for one question, which the suite api samples: not part of CI.
+    Suite("test-setup", "setup-real", 7200, "{py} tests/setup/real.py {exe}"),
     Suite("test-memory", "api-memory", 1800, "{py} tests/api/run.py --every-allocation {build}",
           "build"),
     # With the official clients, which it downloads: not part of CI.

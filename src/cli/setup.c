@@ -6,13 +6,16 @@
 #include "cli/target.h"
 #include "report/setup.h"
 
-enum { O_FOR = 1, O_INTO, O_MODEL };
+enum { O_FOR = 1, O_INTO, O_MODEL, O_PYTHON, O_SCRIPT };
 
 static const struct cli_option options[] = {
     {"for", "MACHINE", "rtx-3060-linux, rx-7900-xtx-windows, jetson-agx-orin, cpu-linux, or a tree",
      O_FOR},
     {"into", "DIR", "the environment that the plan makes (default: APP-env)", O_INTO},
     {"model", "NAME", "the size of Whisper that has to fit (default: large-v3)", O_MODEL},
+    {"python", "VER",
+     "the Python of the environment, e.g. 3.12 (default: the machine's, if it fits)", O_PYTHON},
+    {"script", "FORM", "print sh, powershell or dockerfile, which carries the plan out", O_SCRIPT},
     CLI_OPTION_ROOT,
     CLI_OPTION_KB,
     CLI_OPTION_LIMIT,
@@ -24,7 +27,25 @@ struct setup {
     struct model_target target;
     const char *app, *machine;
     struct setup_question question;
+    bool script;
+    enum report_setup_form form;
 };
+
+static int script_take(struct setup *c, const char *value)
+{
+    static const char *const names[] = {[REPORT_SETUP_SH] = "sh",
+                                        [REPORT_SETUP_POWERSHELL] = "powershell",
+                                        [REPORT_SETUP_DOCKERFILE] = "dockerfile"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], value) == 0) {
+            c->script = true;
+            c->form = (enum report_setup_form)i;
+            return CLI_OK;
+        }
+    }
+    return cli_fail(CLI_USAGE, "setup: --script expects sh, powershell or dockerfile, not %s",
+                    str_printable(&c->t.arena, value));
+}
 
 static int setup_take_option(void *command, int id, const char *value)
 {
@@ -33,6 +54,14 @@ static int setup_take_option(void *command, int id, const char *value)
     case O_FOR: c->machine = value; return CLI_OK;
     case O_INTO: c->question.folder = value; return CLI_OK;
     case O_MODEL: c->question.model = value; return CLI_OK;
+    case O_SCRIPT: return script_take(c, value);
+    case O_PYTHON:
+        c->question.python = value;
+        return strncmp(value, "3.", 2) == 0 && value[2] &&
+                       !value[2 + strspn(value + 2, "0123456789")]
+                   ? CLI_OK
+                   : cli_fail(CLI_USAGE, "setup: --python expects a version such as 3.12, not %s",
+                              str_printable(&c->t.arena, value));
     case CLI_ARGUMENT:
         if (c->app) {
             return cli_fail(CLI_USAGE, "setup: give one APP, not also %s",
@@ -44,8 +73,27 @@ static int setup_take_option(void *command, int id, const char *value)
     }
 }
 
+static int script_print(struct setup *c, const struct setup_plan *plan)
+{
+    struct out out;
+    if (!plan->steps.n) {
+        return cli_fail(plan->verdict == SETUP_UNKNOWN ? CLI_CANNOT : CLI_FINDINGS, "setup: %s",
+                        str_printable(&c->t.arena, plan->sentence));
+    }
+    if (plan->windows != (c->form == REPORT_SETUP_POWERSHELL)) {
+        return cli_fail(CLI_USAGE, "setup: a plan for %s needs --script %s",
+                        plan->windows ? "Windows" : "Linux", plan->windows ? "powershell" : "sh");
+    }
+    out_init(&out, stdout);
+    report_setup_script(&out, &c->t.arena, plan, c->form);
+    return plan->gpu_lost ? CLI_FINDINGS : CLI_OK;
+}
+
 static int setup_print(struct setup *c, const struct setup_plan *plan)
 {
+    if (c->script) {
+        return script_print(c, plan);
+    }
     if (c->t.json) {
         if (out_json_dump(stdout, report_setup_json(&c->t.arena, plan)) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");
@@ -101,12 +149,23 @@ static int setup_run_with(void *command)
     if (c->machine && c->t.asked.root_path) {
         return cli_fail(CLI_USAGE, "setup: --for cannot be combined with --root");
     }
+    if (c->script && c->t.json) {
+        return cli_fail(CLI_USAGE, "setup: --script cannot be combined with --json");
+    }
+    bool image = c->script && c->form == REPORT_SETUP_DOCKERFILE;
+    if (image && !c->question.folder) {
+        c->question.folder = str_concat(&c->t.arena, "/opt/", c->app, "-env");
+    }
     cli_only_look((struct sandbox){0});
     c->question.app = c->app;
     c->question.a = &c->t.arena;
     c->question.machine = &machine;
     int rc = setup_look(c, &machine, &err);
     rc = rc < 0 ? rc : setup_plan_make(&c->question, &plan, &err);
+    if (rc == 0 && image && plan.steps.n) {
+        c->question.python = plan.pins.python; // that of the image
+        rc = setup_plan_make(&c->question, &plan, &err);
+    }
     rc = rc == 0 ? setup_print(c, &plan)
                  : cli_fail(rc == GM_ERR_USAGE ? CLI_USAGE : CLI_CANNOT, "setup: %s",
                             str_printable(&c->t.arena, err.text));

@@ -60,6 +60,61 @@ void report_setup_text(const struct out *o, struct arena *a, const struct setup_
     }
 }
 
+/* ------------------------------------------------------------------ scripts */
+
+static void script_comment(const struct out *o, struct arena *a, const char *text)
+{
+    struct str rest = str_of(text);
+    while (rest.s && rest.n) {
+        const char *line = str_dup(a, str_cut(&rest, '\n'));
+        out_print(o, OUT_PLAIN, "# %s\n", str_printable(a, line));
+    }
+}
+
+static void script_step(const struct out *o, struct arena *a, const struct setup_step *s,
+                        enum report_setup_form form)
+{
+    bool docker = form == REPORT_SETUP_DOCKERFILE;
+    bool runs = s->kind == SETUP_ENVIRONMENT || s->kind == SETUP_PACKAGES ||
+                s->kind == SETUP_LIBRARIES || (s->kind == SETUP_PROOF && !docker);
+    out_print(o, OUT_PLAIN, "\n");
+    script_comment(o, a, arena_printf(a, "%s. %s", s->title, s->why));
+    if (docker && s->kind == SETUP_LIBRARIES) {
+        out_print(o, OUT_PLAIN, "COPY gpumend /usr/local/bin/gpumend\n");
+    }
+    for (size_t i = 0; i < s->commands.n; i++) {
+        if (!runs) {
+            script_comment(o, a, s->commands.items[i]);
+        } else {
+            out_print(o, OUT_PLAIN, "%s%s\n", docker ? "RUN " : "", s->commands.items[i]);
+        }
+    }
+    if (s->code) {
+        script_comment(o, a, s->code);
+    }
+}
+
+void report_setup_script(const struct out *o, struct arena *a, const struct setup_plan *plan,
+                         enum report_setup_form form)
+{
+    static const char *const heads[] = {[REPORT_SETUP_SH] = "#!/bin/sh\n",
+                                        [REPORT_SETUP_POWERSHELL] = "",
+                                        [REPORT_SETUP_DOCKERFILE] = ""};
+    static const char *const begins[] = {[REPORT_SETUP_SH] = "set -eu\n",
+                                         [REPORT_SETUP_POWERSHELL] =
+                                             "$ErrorActionPreference = 'Stop'\n",
+                                         [REPORT_SETUP_DOCKERFILE] = ""};
+    out_print(o, OUT_PLAIN, "%s", heads[form]);
+    script_comment(o, a, plan->sentence);
+    if (form == REPORT_SETUP_DOCKERFILE) {
+        out_print(o, OUT_PLAIN, "FROM python:%s-slim\n", plan->pins.python);
+    }
+    out_print(o, OUT_PLAIN, "%s", begins[form]);
+    for (size_t i = 0; i < plan->steps.n; i++) {
+        script_step(o, a, &plan->steps.items[i], form);
+    }
+}
+
 /* ------------------------------------------------------------------ JSON */
 
 static json_t *texts_json(struct arena *a, const char *const *items, size_t n)

@@ -7,6 +7,13 @@
 
 void report_setup_text(const struct out *o, struct arena *a, const struct setup_plan *plan);
 
+enum report_setup_form { REPORT_SETUP_SH, REPORT_SETUP_POWERSHELL, REPORT_SETUP_DOCKERFILE };
+
+/* The steps that can be carried out without a person: environment, packages, libraries; the others
+ * are comments. A Dockerfile takes the plan's interpreter from the image `python`. */
+void report_setup_script(const struct out *o, struct arena *a, const struct setup_plan *plan,
+                         enum report_setup_form form);
+
 /* A new reference. */
 json_t *report_setup_json(struct arena *a, const struct setup_plan *plan);
 

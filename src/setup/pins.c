@@ -514,9 +514,9 @@ static bool find_for_python(struct finder *f, struct setup_pins *ret)
 static bool find_for_pythons(struct finder *f, struct setup_pins *ret)
 {
     static const char *const pythons[] = {"3.12", "3.11", "3.13", "3.10", "3.14", "3.9", "3.8"};
-    f->python = f->q->machine->python;
-    if (f->python && find_for_python(f, ret)) {
-        return true;
+    f->python = f->q->python ? f->q->python : f->q->machine->python;
+    if ((f->python && find_for_python(f, ret)) || f->q->python) {
+        return ret->items.n > 0;
     }
     for (size_t i = 0; i < sizeof pythons / sizeof *pythons; i++) {
         f->python = pythons[i];

@@ -494,10 +494,14 @@ static const struct kb_build *rocm_build(const struct planner *p)
 static const char *gpu_refusal(const struct planner *p)
 {
     const struct host_gpu *g = p->m->gpu;
-    if (g->vendor == HOST_INTEL || (g->vendor == HOST_AMD && rocm_build(p))) {
+    bool toolkit = p->plan->row->code == SETUP_CODE_TOOLKIT;
+    bool tegra = p->m->host->tegra.is_tegra.state == HOST_YES;
+    // What such an application has for other GPUs than NVIDIA's cards was not read.
+    if (g->vendor == HOST_INTEL || (g->vendor == HOST_AMD && rocm_build(p)) ||
+        (toolkit && (g->vendor == HOST_AMD || tegra))) {
         return NULL;
     }
-    if (p->m->host->tegra.is_tegra.state == HOST_YES) {
+    if (tegra) {
         return "the wheels of the package index have no code for the GPU of a Jetson, whose CUDA "
                "is a part of JetPack";
     }
@@ -639,7 +643,7 @@ static int verdict_find(struct planner *p, struct gm_err *err)
 
 static void steps_make(struct planner *p)
 {
-    p->plan->uv = !p->plan->pins.own_python && !p->plan->windows;
+    p->plan->uv = !p->plan->pins.own_python && !p->q->python && !p->plan->windows;
     if (p->plan->device == CHOOSE_DEVICE_CUDA) {
         driver_step_nvidia(p);
     }

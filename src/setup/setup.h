@@ -102,6 +102,7 @@ struct setup_question {
     const struct setup_machine *machine;
     const char *folder; // of the environment, as it is to be written; NULL: APP-env
     const char *model;  // of Whisper; NULL: large-v3
+    const char *python; // "3.11", and no other; NULL: the machine's, or one that fits
 };
 
 /* How much of the driver's state may change, in the order of preference. */

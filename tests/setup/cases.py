@@ -61,3 +61,13 @@ CASES = [
     ("faster-whisper-rdna3", ["faster-whisper", "--root", "rx7900xtx"], "unknown", ["ROCm"]),
     ("torch-intel", ["torch", "--root", "intel-laptop"], "unknown", []),
 ]
+
+# Arguments, how the script begins, what it has.
+SCRIPTS = [
+    (["faster-whisper", "--for", "rtx-3060-linux", "--script", "sh", "--into", "a b"], "#!/bin/sh",
+     "gpumend enable --import faster_whisper 'a b'"),
+    (["torch", "--for", "rtx-4070-windows", "--script", "powershell"], "# torch works",
+     "& 'torch-env\\Scripts\\python.exe' -m pip install torch==2.9.1+cu126"),
+    (["faster-whisper", "--for", "rtx-3060-linux", "--script", "dockerfile"], "# faster-whisper works",
+     "RUN python3.12 -m venv /opt/faster-whisper-env"),
+]

@@ -8,7 +8,8 @@ believed (--rewrite writes it, its diff is to be read); that the text's first li
 sentence; that the document is what docs/json/setup.schema.json promises and that two runs print the
 same. For every application on every machine: that each pin is a release of kb/releases.json that has a
 wheel for the plan's Python; that pins meet what the releases declare; that a shell parses the commands;
-that no command is offered where it cannot be told; that every plan ends with its proof.
+that no command is offered where it cannot be told; that every plan ends with its proof; that a shell
+parses the script; that docs/setup.md is current.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "trees")]
-from cases import APPS, CASES, NAMED, TREES  # noqa: E402
+from cases import APPS, CASES, NAMED, SCRIPTS, TREES  # noqa: E402
 from build import write  # noqa: E402
 
 SCHEMA = HERE.parent.parent / "docs/json/setup.schema.json"
@@ -180,6 +181,20 @@ def main():
             if status != 2 or out or said not in errors:
                 bad += 1
                 print(f"{words}: status {status}, {errors!r}")
+        for words, begins, has in SCRIPTS:
+            status, out, errors = run(exe, top, *words)
+            n += 1
+            if status or not out.startswith(begins) or has not in out or \
+                    (begins == "#!/bin/sh" and subprocess.run(["/bin/sh", "-n"], input=out, text=True,
+                                                              check=False).returncode):
+                bad += 1
+                print(f"{words}: status {status}: {out}{errors}")
+    page = subprocess.run([HERE.parent.parent / "scripts/setup-pages", exe, "--check"],
+                          capture_output=True, text=True, check=False)
+    n += 1
+    if page.returncode:
+        bad += 1
+        print(page.stderr)
     print(f"{n - bad} passed, {bad} failed")
     return 1 if bad else 0
 
