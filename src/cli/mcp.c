@@ -23,8 +23,9 @@ static const struct cli_option options[] = {
 };
 
 /* The commands that the tools name; each of them only looks. */
-static const struct cli_command *const commands[] = {
-    &cli_check, &cli_why, &cli_explain, &cli_fix, &cli_choose, &cli_devices, &cli_kb, &cli_needs};
+static const struct cli_command *const commands[] = {&cli_check, &cli_why,    &cli_explain,
+                                                     &cli_fix,   &cli_choose, &cli_devices,
+                                                     &cli_kb,    &cli_needs,  &cli_setup};
 
 struct allowed {
     char *folders[FOLDERS_MAX]; // without links
@@ -276,13 +277,13 @@ const struct cli_command cli_mcp = {
     .name = "mcp",
     .arguments = "[options]",
     .summary = "answers assistants by the Model Context Protocol on standard input and output",
-    .text = "A server for an assistant in an editor, so that it asks the model and does not guess. "
-            "Its\n"
-            "tools are check, why, explain, plan (what fix lists), choose, devices, kb, needs and "
-            "compare\n"
-            "(of two snapshots): all of them only look. It speaks the protocol of 2026-07-28 and "
-            "the older ones with initialize. Each\n"
-            "call is a child process with the limits of its command.",
+    .text =
+        "A server for an assistant in an editor, so that it asks the model and does not guess. "
+        "Its\n"
+        "tools are check, why, explain, plan (what fix lists), choose, devices, kb, needs,\n"
+        "setup and compare (of two snapshots): all of them only look. It speaks the protocol of\n"
+        "2026-07-28 and the older ones with initialize. Each call is a child process with the\n"
+        "limits of its command.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = mcp_run,

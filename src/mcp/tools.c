@@ -7,7 +7,7 @@
 #include "base/out.h"
 #include "mcp/compare.h"
 
-enum kind { TEXT, PATH, NUMBER, FLAG, TEXTS, PATHS, OF_PAIR };
+enum kind { TEXT, NAME, PATH, NUMBER, FLAG, TEXTS, PATHS, OF_PAIR };
 
 enum { PARAMETERS_MAX = 9, WORDS_MAX = 256 };
 
@@ -143,6 +143,24 @@ static const struct tool tools[] = {
       ENV,
       {"nodes", PATHS, "--on",
        "machines it may run on: folders with their file systems, or snapshots", false}}},
+    {"setup",
+     "Plan how to set an application up",
+     {"setup", "--json"},
+     "setup",
+     "Numbered steps that make an application compute on a machine: driver, environment, releases "
+     "that "
+     "fit one another and the GPU, compute type, and the proof. Changes nothing. Says first what "
+     "cannot "
+     "work.",
+     {{"app", TEXT, NULL,
+       "faster-whisper, whisperx, speaches, ctranslate2, torch, onnxruntime, openai-whisper, vllm, "
+       "jax, tensorflow, cupy, bitsandbytes or llama-cpp-python",
+       true},
+      {"machine", NAME, "--for",
+       "a GPU and a system, such as rtx-3060-linux or rx-7900-xtx-windows; default: this machine",
+       false},
+      ROOT,
+      {"model", TEXT, "--model", "the size of Whisper that has to fit, such as large-v3", false}}},
     {"compare",
      "Compare two snapshots",
      {"check", "--json"},
@@ -161,8 +179,8 @@ enum { N_TOOLS = sizeof tools / sizeof *tools };
 static json_t *parameter_json(const struct parameter *p)
 {
     static const char *const types[] = {
-        [TEXT] = "string", [PATH] = "string", [NUMBER] = "number", [FLAG] = "boolean",
-        [TEXTS] = "array", [PATHS] = "array", [OF_PAIR] = "string"};
+        [TEXT] = "string",  [NAME] = "string", [PATH] = "string", [NUMBER] = "number",
+        [FLAG] = "boolean", [TEXTS] = "array", [PATHS] = "array", [OF_PAIR] = "string"};
     json_t *o = json_object();
     json_put(o, "type", json_string(types[p->kind]));
     json_put(o, "description", json_string(p->about));
@@ -260,7 +278,11 @@ static void call_add_word(struct call *c, const char *word)
 static void call_add_text(struct call *c, const struct parameter *p, const json_t *value)
 {
     const char *text = json_string_value(value);
-    if (p->kind != TEXT && p->kind != TEXTS &&
+    if (p->kind == NAME && (strchr(text, '/') || text[0] == '.')) { // --allow is for paths
+        c->wrong = arena_printf(c->arena, "%s is a name, not a path", p->name);
+        return;
+    }
+    if (p->kind != TEXT && p->kind != NAME && p->kind != TEXTS &&
         (!c->in_root || (strcmp(p->name, "target") != 0 && strcmp(p->name, "exe") != 0))) {
         text = c->server->allow(c->server->arg, c->arena, text);
         if (!text) {
@@ -285,7 +307,7 @@ static void add_value(struct call *c, const struct parameter *p, const json_t *v
         c->detail = json_is_true(value);
     } else if (p->kind == NUMBER && json_is_number(value)) {
         call_add_word(c, arena_printf(c->arena, "%s=%.6g", p->option, json_number_value(value)));
-    } else if ((p->kind == TEXT || p->kind == PATH || p->kind == OF_PAIR) &&
+    } else if ((p->kind == TEXT || p->kind == NAME || p->kind == PATH || p->kind == OF_PAIR) &&
                json_is_string(value)) {
         call_add_text(c, p, value);
     } else if ((p->kind == TEXTS || p->kind == PATHS) && json_is_array(value)) {

@@ -57,6 +57,7 @@ CALLS = [("check", {"target": "/bin/ls"}), ("check", {"target": sys.executable})
                               "runtime version"}),
          ("plan", {"target": sys.executable}), ("choose", {}), ("devices", {}),
          ("kb", {"question": "which driver does CUDA 12.4 need"}),
+         ("setup", {"app": "whisperx"}), ("setup", {"app": "torch", "machine": "rx-7900-xtx-windows"}),
          ("needs", {"target": sys.executable}), ("needs", {"target": sys.executable, "nodes": ["/"]})]
 
 

@@ -22,7 +22,7 @@ PROGRAM = "/opt/app/bin/app"
 MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
                     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
                     "io.modelcontextprotocol/clientCapabilities": {}}}
-TOOLS = ["check", "why", "explain", "plan", "choose", "devices", "kb", "needs", "compare"]
+TOOLS = ["check", "why", "explain", "plan", "choose", "devices", "kb", "needs", "setup", "compare"]
 failures = passes = 0
 
 
@@ -167,6 +167,21 @@ def of_needs(exe, t):
     s.end()
 
 
+def of_setup(exe, t):
+    s = Server(exe, "--allow", str(t.top))
+    for arguments in ({"machine": "rtx-3060-linux"}, {"machine": "rx-7900-xtx-windows"}, {"root": str(t.top)}):
+        r = s.call("setup", app="whisperx", **arguments)
+        check(f"setup {sorted(arguments)}", not r["isError"] and valid("setup", r["structuredContent"]), r)
+    for arguments, words in (({}, "app is required"), ({"app": "whisperx", "machine": "/etc"}, "not a path"),
+                             ({"app": "whisperx", "machine": "../x"}, "not a path"),
+                             ({"app": "whisperx", "machine": "."}, "not a path"),
+                             ({"app": "whisperx", "root": "/"}, "may not look"), ({"app": "none-such"}, "none-such"),
+                             ({"app": "whisperx", "apply": True}, "unknown argument")):
+        r = s.call("setup", **arguments)
+        check(f"setup {arguments}", r["isError"] and words in r["content"][0]["text"], r)
+    s.end()
+
+
 def of_compare(exe, t, top):
     """A machine before and after something changed: each kind of difference, and no other."""
     before = snapshot_of(exe, t, top / "before.json")
@@ -281,6 +296,7 @@ def main():
         of_eras(exe)
         of_tools(exe, t)
         of_needs(exe, t)
+        of_setup(exe, t)
         of_compare(exe, t, top)
         of_wrong(exe, t)
         of_folders(exe, t, top)
