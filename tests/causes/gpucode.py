@@ -174,7 +174,8 @@ def gfx1010_with_official_build(t, bad):
 
 
 @case("gfx-not-covered", "gfx-unsupported", "librocblas.so.4",
-      evidence="TensileLibrary.dat.*gfx1100")
+      evidence="rocblas/library for gfx1030 gfx900 gfx906 gfx908 gfx90a gfx942\n"
+               ".*TensileLibrary.dat.*gfx1100")
 def rocblas_without_index(t, bad):
     torch_hip(t, RX7900XTX, OFFICIAL, OFFICIAL[:-1] if bad else OFFICIAL)
 
