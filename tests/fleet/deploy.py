@@ -16,7 +16,12 @@ from pathlib import Path
 
 import yaml
 
+sys.dont_write_bytecode = True
 TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/trees"))
+from build import write  # noqa: E402
+from machines import MACHINES  # noqa: E402
+
 DEPLOY = TOP / "deploy"
 
 
@@ -76,6 +81,41 @@ def slurm(counts, folder):
     for file in (prolog, health):
         got, _ = run(file, env={"PATH": f"{folder}/bin:{os.environ['PATH']}", "GPUMEND": str(fake)})
         counts.judge(f"{file.name}, hang", got == 0, got)
+
+
+def gres(counts, exe, folder):
+    """gres.py for machines of tests/trees; Slurm reads the result where slurmd is installed."""
+    def of(name):
+        write(MACHINES[name][1], folder / "gres" / name)
+        text = run(exe, "devices", "--root", folder / "gres" / name, "--json")[1]
+        done = subprocess.run([sys.executable, DEPLOY / "slurm/gres.py", "n1"], input=text, capture_output=True, text=True,
+                              check=False)
+        return done.returncode, done.stdout, done.stderr
+    status, eight, said = of("nvswitch-with-fabric-manager")
+    lines = [f"NodeName=n1 Name=gpu Type=nvidia_a100-sxm4-80gb File=/dev/nvidia{i}" for i in range(8)]
+    counts.judge("gres.conf of eight GPUs", status == 0 and eight.splitlines()[:8] == lines and
+                 eight.splitlines()[8].endswith("Gres=gpu:nvidia_a100-sxm4-80gb:8"), f"{status} {eight} {said}")
+    status, one, said = of("mi210")
+    counts.judge("gres.conf of an MI210", one.startswith("NodeName=n1 Name=gpu Type=amd_instinct_mi210 File=/dev/dri/renderD128\n"),
+                 f"{status} {one} {said}")
+    status, none, said = of("cpu-only")
+    counts.judge("gres.conf without a GPU", (status, none) == (0, ""), f"{status} {none} {said}")
+    status, unseen, said = of("proc-without-sys")
+    counts.judge("no gres.conf where GPUs are unknown", (status, unseen) == (3, "") and "cannot be determined" in said,
+                 f"{status} {unseen} {said}")
+    if not shutil.which("slurmd"):
+        counts.skip("slurmd is not installed")
+        return
+    etc = folder / "etc"
+    (etc / "dev").mkdir(parents=True)
+    for i in range(8):
+        (etc / f"dev/nvidia{i}").symlink_to("/dev/null")
+    (etc / "gres.conf").write_text(eight.replace("/dev/", f"{etc}/dev/"))
+    (etc / "slurm.conf").write_text("ClusterName=c\nSlurmctldHost=h\nGresTypes=gpu\nProctrackType=proctrack/pgid\n"
+                                    "NodeName=n1 NodeHostname=h Gres=gpu:nvidia_a100-sxm4-80gb:8 CPUs=1\n"
+                                    "PartitionName=p Nodes=n1\n")
+    status, text = run("slurmd", "-G", "-N", "n1", "-f", etc / "slurm.conf")
+    counts.judge("slurmd reads it", text.count("Type=nvidia_a100-sxm4-80gb Count=1") == 8 and "error" not in text, text)
 
 
 def kubernetes(counts, exe):
@@ -143,6 +183,7 @@ def main():
         folder = Path(name)
         prometheus(counts)
         slurm(counts, folder)
+        gres(counts, exe, folder)
         kubernetes(counts, exe)
         ansible(counts, exe, folder)
         page(counts, exe, folder)
