@@ -4,10 +4,10 @@
     tests/causes/run.py [--only PATTERN] [--show] [GPUMEND]
 
 The faulty tree must give exactly the finding of the case (identifier, class, culprit, severity, a
-repair), and no other of severity error or warning; the twin must give none. Each command that a repair prints is carried out
-in the tree as far as it can be modelled (repairs.py): the finding must then be gone, and no other
-come. How many were, and why the others were not, is printed at the end. --show prints the text
-output. A repair that moves a package to another release asks for what that one needs as well
+repair), and no other of severity error or warning; the twin must give none. Each command that a repair prints is carried
+out in the tree as far as it can be modelled (repairs.py): the finding must then be gone, and no
+other come. How many were, and why the others were not, is printed at the end. --show prints the
+text output. A repair that moves a package to another release asks for what that one needs as well
 (releases.py).
 """
 
