@@ -28,7 +28,8 @@ async def main():
         done = []
         for name, arguments in CALLS:
             result = await client.call_tool(name, arguments)
-            done.append([name, result.is_error, sorted(result.structured_content or {})])
+            done.append([name, result.is_error, sorted(result.structured_content or {}) if not result.is_error
+                         else str(result.content)[:500]])
         print(json.dumps({"version": client.protocol_version, "tools": [t.name for t in tools], "done": done}))
 
 asyncio.run(main())
