@@ -18,6 +18,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent
 sys.path.insert(0, str(TOP / "causes"))
 import tree  # noqa: E402
+from tree import elfgen  # noqa: E402
 
 PROGRAM = "/opt/app/bin/app"
 FOLDER = "/opt/app/lib"
@@ -295,6 +296,27 @@ def of_pages(exe, top):
               document["processes"][0]["objects"][1]["path"] == path, document["processes"][0]["objects"])
 
 
+def of_machines(exe, folder):
+    """A tree that does not say what its machine is has that of its shell, else that of its program;
+    never that of the machine that judges it."""
+    arm = {"interp": "/lib/ld-linux-aarch64.so.1", "machine": elfgen.AARCH64}
+    x86 = {"interp": tree.LOADER}
+    for name, program, shell, fits in (
+            ("aarch64", arm, None, True), ("x86-64", x86, None, True),
+            ("aarch64 with its shell", arm, arm, True), ("x86-64 with its shell", x86, x86, True),
+            ("aarch64 with a shell of x86-64", arm, x86, False),
+            ("x86-64 with a shell of aarch64", x86, arm, False)):
+        t = tree.Tree(folder / ("machine " + name))
+        t.put(PROGRAM, tree.elf(None, **program))
+        t.put("/proc/cpuinfo", "processor\t: 0\n")
+        t.put("/sys/kernel/notes", "")
+        if shell:
+            t.put("/bin/sh", tree.elf(None, **shell))
+        _, text, errors = gpumend(exe, "check", "--root", t.top, PROGRAM)
+        check(f"program and machine: {name}", text and ("is built for" in text) != fits,
+              (text, errors))
+
+
 def of_values(exe, top):
     t = world(top / "values", cpuinfo(1))
     for command in (["check", "--root", t.top, PROGRAM], ["fix", "--root", t.top, PROGRAM],
@@ -310,7 +332,8 @@ def main():
     exe = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory(prefix="gpumend-cpu.") as folder:
         for part in (of_cpuinfo, of_nothing, of_tunables, of_verdicts, of_entries, of_snapshots,
-                     of_images, of_this_machine, of_pages, of_values):
+                     of_images, of_this_machine, of_pages,
+                     of_machines, of_values):
             part(exe, Path(folder))
     print(f"{passes} passed, {failures} failed")
     return 1 if failures else 0

@@ -103,7 +103,18 @@ static void start_add(struct diag *d, const struct start *s)
     }
 }
 
-static void path_judge(struct diag *d, const char *path)
+/* A tree that does not say what its machine is has the machine of its first program (*own, 0 before
+ * that), whatever the machine that judges it; a host of its own is taken for x86-64 (find_cpu). */
+static bool runs_on_own_machine(struct diag *d, uint16_t program, uint16_t *own)
+{
+    if (d->m->host->machine) {
+        return false;
+    }
+    *own = *own ? *own : d->m->host_elsewhere ? EM_X86_64 : program;
+    return program == *own;
+}
+
+static void path_judge(struct diag *d, const char *path, uint16_t *own)
 {
     enum { HEAD = 512 }; // more than any magic of binfmt_misc
     struct start s = {.path = path};
@@ -114,7 +125,8 @@ static void path_judge(struct diag *d, const char *path)
         return;
     }
     s.how = host_executes(d->m->host, head, &machine, &s.by);
-    if (machine == EM_NONE || s.how == HOST_EXEC_NATIVE) {
+    if (machine == EM_NONE || s.how == HOST_EXEC_NATIVE ||
+        (s.how == HOST_EXEC_UNKNOWN && runs_on_own_machine(d, machine, own))) {
         return;
     }
     s.machine = elf_machine_name(d->a, machine);
@@ -126,17 +138,18 @@ static void path_judge(struct diag *d, const char *path)
 void diag_rule_architecture(struct diag *d)
 {
     const struct model *m = d->m;
+    uint16_t own = EM_NONE;
     if (!m->host || m->pid) {
         return;
     }
     if (m->entry_first) {
-        path_judge(d, m->entry_first);
+        path_judge(d, m->entry_first, &own);
     }
     for (size_t i = 0; i < m->processes.n; i++) {
         const struct ldso_process *p = m->processes.items[i]->ldso;
         if (p && p->main &&
             (p->main->file->image.interp || !m->target_file)) { // a library has none
-            path_judge(d, p->main->path);
+            path_judge(d, p->main->path, &own);
         }
     }
 }

@@ -9,6 +9,30 @@
 
 /* ------------------------------------------------------------------ the processor */
 
+/* 0: it is no ELF file. */
+static uint16_t head_machine(struct str head, bool *ret_little)
+{
+    enum { AT = EI_NIDENT + 2 };
+    if (head.n < AT + 2 || !str_starts(head, ELFMAG)) {
+        return EM_NONE;
+    }
+    *ret_little = head.s[EI_DATA] == ELFDATA2LSB;
+    unsigned char first = (unsigned char)head.s[AT], second = (unsigned char)head.s[AT + 1];
+    return (uint16_t)(*ret_little ? second << 8 | first : first << 8 | second);
+}
+
+/* What the shell of a file system is built for, which its machine executes; 0: not seen. */
+static uint16_t shell_machine(struct root *r, struct arena *a)
+{
+    struct str head;
+    bool all, little = false;
+    if (root_read_head(r, a, "/bin/sh", sizeof(Elf64_Ehdr), &head, &all) < 0) {
+        return EM_NONE;
+    }
+    uint16_t machine = head_machine(head, &little);
+    return little ? machine : EM_NONE;
+}
+
 uint16_t host_machine(struct root *r, struct arena *a)
 {
     struct str text, value;
@@ -20,7 +44,7 @@ uint16_t host_machine(struct root *r, struct arena *a)
             return EM_AARCH64;
         }
     }
-    return r->is_host ? ldso_cpu_own_machine() : EM_NONE;
+    return r->is_host ? ldso_cpu_own_machine() : shell_machine(r, a);
 }
 
 /* ------------------------------------------------------------------ binfmt_misc */
@@ -135,18 +159,6 @@ static bool is_native(uint16_t host, uint16_t program)
            (host == EM_AARCH64 && program == EM_ARM);
 }
 
-/* 0: it is no ELF file. */
-static uint16_t head_machine(struct str head, bool *ret_little)
-{
-    enum { AT = EI_NIDENT + 2 };
-    if (head.n < AT + 2 || !str_starts(head, ELFMAG)) {
-        return EM_NONE;
-    }
-    *ret_little = head.s[EI_DATA] == ELFDATA2LSB;
-    unsigned char first = (unsigned char)head.s[AT], second = (unsigned char)head.s[AT + 1];
-    return (uint16_t)(*ret_little ? second << 8 | first : first << 8 | second);
-}
-
 enum host_exec host_executes(const struct host *h, struct str head, uint16_t *ret_machine,
                              const struct host_binfmt **ret)
 {
@@ -158,10 +170,8 @@ enum host_exec host_executes(const struct host *h, struct str head, uint16_t *re
             return HOST_EXEC_INTERPRETED;
         }
     }
-    uint16_t host = h->machine ? h->machine : ldso_cpu_own_machine();
-    return *ret_machine == EM_NONE                   ? HOST_EXEC_UNKNOWN
-           : little && is_native(host, *ret_machine) ? HOST_EXEC_NATIVE
-           : !h->machine                             ? HOST_EXEC_UNKNOWN
-           : h->binfmts.seen.state == HOST_UNKNOWN   ? HOST_EXEC_UNKNOWN
-                                                     : HOST_EXEC_NOT;
+    return *ret_machine == EM_NONE || !h->machine          ? HOST_EXEC_UNKNOWN
+           : little && is_native(h->machine, *ret_machine) ? HOST_EXEC_NATIVE
+           : h->binfmts.seen.state == HOST_UNKNOWN         ? HOST_EXEC_UNKNOWN
+                                                           : HOST_EXEC_NOT;
 }

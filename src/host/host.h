@@ -371,8 +371,8 @@ int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_er
  * 'b', 'p', or '\0': something else than a device), no, or unknown. */
 struct host_fact host_device(struct root *r, struct arena *a, const char *path, char *ret_type);
 
-/* The e_machine of the programs of the machine with this root, by its /proc/cpuinfo, and for the
- * running system by what gpumend was built for; 0: not known. */
+/* The e_machine of the programs of the machine with this root, by its /proc/cpuinfo, else for
+ * the running system by what gpumend was built for, and for another by its shell; 0: not known. */
 uint16_t host_machine(struct root *r, struct arena *a);
 
 /* How the machine executes an ELF file that begins with `head`, and its e_machine (0: it is none);
