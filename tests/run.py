@@ -120,6 +120,8 @@ SUITES = [
     # Needs root and Debian's Slurm.
     Suite("test-fleet", "fleet-slurm", 600, "{py} tests/fleet/slurm.py {exe}"),
     Suite("test-fleet", "fleet-report-10000", 300, "{py} tests/fleet/report.py {exe} --nodes 10000"),
+    # Long, and not part of CI.
+    Suite("test-fleet", "fleet-store-10000", 7200, "{py} tests/fleet/store_size.py {exe}"),
     Suite("test", "fleet-deploy", 120, "{py} tests/fleet/deploy.py {exe}"),
     Suite("test", "fleet-export", 300, "{py} tests/fleet/export.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
