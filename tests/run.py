@@ -122,7 +122,7 @@ SUITES = [
     Suite("test-fleet", "fleet-report-10000", 300, "{py} tests/fleet/report.py {exe} --nodes 10000"),
     # Long, and not part of CI.
     Suite("test-fleet", "fleet-store-10000", 7200, "{py} tests/fleet/store_size.py {exe}"),
-    Suite("test", "fleet-deploy", 120, "{py} tests/fleet/deploy.py {exe}"),
+    Suite("test", "fleet-deploy", 300, "{py} tests/fleet/deploy.py {exe}"),
     Suite("test", "fleet-export", 300, "{py} tests/fleet/export.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py --files 20000 {exe}"),
