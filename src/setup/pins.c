@@ -176,7 +176,9 @@ static bool is_served(const struct finder *f, const struct kb_build *b)
                              : b->is_default && strcmp(platform, "linux-x86-64") == 0) {
         return true;
     }
-    return torch && list_has(b->platforms, platform);
+    // Of ROCm PyTorch has wheels for Linux x86-64 alone.
+    bool rocm = b->rocm && b->gfx.n && strcmp(platform, "linux-x86-64") == 0;
+    return torch && (rocm || list_has(b->platforms, platform));
 }
 
 static bool is_plain(const struct finder *f, const struct kb_build *b)

@@ -167,6 +167,25 @@ static void driver_step_nvidia(struct planner *p)
     }
 }
 
+/* The wheels have ROCm's libraries in them; the driver is a part of the kernel. */
+static void driver_step_amd(struct planner *p)
+{
+    const struct host_problem *problem = problem_of(p->m->gpu);
+    struct setup_step *s =
+        step_new(p, SETUP_DRIVER, problem ? "Make the GPU usable" : "Keep the driver");
+    s->why =
+        arena_printf(p->a,
+                     "%s%sThe wheels are for ROCm %s and have its libraries in them. Of the "
+                     "machine they need the kernel's amdgpu driver, and access to /dev/kfd and "
+                     "the GPU's render node.",
+                     problem ? sentence_of(p, problem->text) : "", problem ? ". " : "",
+                     p->plan->pins.build->rocm);
+    s->seen = "gpumend devices says that programs can use the GPU.";
+    if (problem && problem->command) {
+        command_add(p, s, problem->command);
+    }
+}
+
 /* ------------------------------------------------------------------ the environment, packages */
 
 static void environment_step(struct planner *p)
@@ -496,9 +515,9 @@ static const char *gpu_refusal(const struct planner *p)
     const struct host_gpu *g = p->m->gpu;
     bool toolkit = p->plan->row->code == SETUP_CODE_TOOLKIT;
     bool tegra = p->m->host->tegra.is_tegra.state == HOST_YES;
-    // What such an application has for other GPUs than NVIDIA's cards was not read.
-    if (g->vendor == HOST_INTEL || (g->vendor == HOST_AMD && rocm_build(p)) ||
-        (toolkit && (g->vendor == HOST_AMD || tegra))) {
+    // Of AMD's builds not all say for which GPUs they are, and some GPUs run code for others.
+    // What an application that compiles by itself has for other GPUs was not read.
+    if (g->vendor != HOST_NVIDIA || (toolkit && tegra)) {
         return NULL;
     }
     if (tegra) {
@@ -517,7 +536,7 @@ static const char *gpu_refusal(const struct planner *p)
                                 p->m->platform);
         }
     }
-    return "no release that is known has code for this GPU and fits a driver that it can have";
+    return "no release is known to have code for its GPU and to fit a driver that it can have";
 }
 
 static int pins_for(struct planner *p, enum choose_device_kind device, struct gm_err *err)
@@ -566,8 +585,8 @@ static int verdict_cpu(struct planner *p, const char *why, struct gm_err *err)
     }
     p->plan->verdict = SETUP_CPU;
     p->plan->gpu_lost = p->m->gpu != NULL;
-    p->plan->sentence = arena_printf(p->a, "%s works only on the CPU of %s: %s", p->plan->app,
-                                     p->plan->machine, why);
+    p->plan->sentence =
+        arena_printf(p->a, "%s works on the CPU of %s: %s", p->plan->app, p->plan->machine, why);
     return 0;
 }
 
@@ -597,7 +616,13 @@ static int gpu_verdict(struct planner *p, struct gm_err *err)
             return rc;
         }
     }
-    if (nvidia && p->plan->pins.items.n) {
+    if (g->vendor == HOST_AMD) {
+        int rc = pins_for(p, CHOOSE_DEVICE_ROCM, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    if (p->plan->pins.items.n) {
         p->plan->verdict = SETUP_GPU;
         p->plan->sentence = arena_printf(p->a, "%s works on the GPU of %s, %s%s", p->plan->app,
                                          p->plan->machine, gpu_text(p), after_driver(p));
@@ -646,6 +671,8 @@ static void steps_make(struct planner *p)
     p->plan->uv = !p->plan->pins.own_python && !p->q->python && !p->plan->windows;
     if (p->plan->device == CHOOSE_DEVICE_CUDA) {
         driver_step_nvidia(p);
+    } else if (p->plan->device == CHOOSE_DEVICE_ROCM) {
+        driver_step_amd(p);
     }
     environment_step(p);
     packages_step(p);

@@ -59,6 +59,8 @@ CASES = [
     ("cupy-cpu", ["cupy", "--root", "cpu-only"], "not", ["cannot work"]),
     ("cupy-h100", ["cupy", "--root", "h100"], "gpu", ["'cupy-cuda12x[ctk]==14.2.0'"]),
     ("faster-whisper-rdna3", ["faster-whisper", "--root", "rx7900xtx"], "unknown", ["ROCm"]),
+    ("torch-rdna3", ["torch", "--root", "rx7900xtx"], "gpu", ["+rocm7.2", "/dev/kfd"]),
+    ("torch-rdna1", ["torch", "--root", "rx5700xt"], "unknown", []),
     ("torch-intel", ["torch", "--root", "intel-laptop"], "unknown", []),
 ]
 
