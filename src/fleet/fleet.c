@@ -253,7 +253,9 @@ static void find_differences(struct fleet *f, json_t *doc)
     json_t *keys = all_keys(f), *differs = json_array(), *rare = json_array(), *unused;
     const char *key;
     struct fleet_node *nodes = arena_array(a, f->lines.n + 1, sizeof *nodes);
-    memcpy(nodes, f->lines.items, f->lines.n * sizeof *nodes);
+    if (f->lines.n) { // without lines there is no array
+        memcpy(nodes, f->lines.items, f->lines.n * sizeof *nodes);
+    }
     qsort(nodes, f->lines.n, sizeof *nodes, by_kind);
     for (size_t i = 0, n; i < f->lines.n; i += n) {
         for (n = 1; i + n < f->lines.n && strcmp(nodes[i].kind, nodes[i + n].kind) == 0;) {
