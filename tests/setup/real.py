@@ -28,7 +28,6 @@ CASES = {
     "faster-whisper-ampere": ("faster-whisper", "rtx3060", ["libcublas.so.12"]),
     "faster-whisper-pascal": ("faster-whisper", "gtx1080-driver-580", ["libcublas.so.12"]),
     "faster-whisper-blackwell": ("faster-whisper", "rtx5090", ["libcublas.so.12"]),
-    "faster-whisper-old-driver": ("faster-whisper", "rtx3060-old", ["libcublas.so.12"]),
     "faster-whisper-kepler": ("faster-whisper", "driver-470", []),
     "faster-whisper-cpu": ("faster-whisper", "cpu-only", []),
     "ctranslate2-hopper": ("ctranslate2", "h100", ["libcublas.so.12", "libcublasLt.so.12"]),
