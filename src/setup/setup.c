@@ -416,8 +416,8 @@ static void settings_step(struct planner *p)
                      choose_compute_name(p->plan->compute));
 }
 
-/* gpumend.exe looks at machines, and has neither check nor probe. */
-static void proof_step_windows(struct planner *p)
+/* gpumend.exe has neither check nor probe. */
+static void proof_step_import(struct planner *p)
 {
     struct setup_step *s = step_new(p, SETUP_PROOF, "Prove it");
     bool gpu = p->plan->device != CHOOSE_DEVICE_CPU;
@@ -432,8 +432,9 @@ static void proof_step(struct planner *p)
 {
     const char *folder = word_of(p, p->plan->folder);
     bool gpu = p->plan->device != CHOOSE_DEVICE_CPU;
-    if (p->plan->windows) {
-        proof_step_windows(p);
+    // On the CPU check would judge the use of a GPU that the plan does without.
+    if (p->plan->windows || !gpu) {
+        proof_step_import(p);
         return;
     }
     struct setup_step *s = step_new(p, SETUP_PROOF, "Prove it");
