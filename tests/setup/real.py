@@ -4,7 +4,8 @@
     tests/setup/real.py GPUMEND [NAME...]
 
 For each case, the commands of the environment, the packages and the libraries run as they are printed.
-Then: the installer finds no conflict; `check` with the machine's tree as --host finds no error; the real
+Then: the installer finds no conflict; of a plan for a GPU, `check` with the
+machine's tree as --host finds no error; the real
 import works; and each library that the plan is about opens in a process that has made the import, from
 the environment itself. There is no GPU here: what comes behind the driver is not tried.
 """
@@ -69,9 +70,11 @@ def faults(exe, top, folder, app, machine, libraries):
                     return
     print("  " + " ".join(f"{p['package']}=={p['version']}" for p in plan["packages"]))
     env = Path(folder) / plan["folder"]
-    module = plan["steps"][-1]["commands"][0].split()[3]
-    for command in (f"{env}/bin/python -m pip check",
-                    f"gpumend check --import {module} --host {Path(top) / machine} {env}"):
+    module = app.replace("-", "_")
+    commands = [f"{env}/bin/python -m pip check"]
+    if plan["device"] != "cpu":
+        commands.append(f"gpumend check --import {module} --host {Path(top) / machine} {env}")
+    for command in commands:
         status, output = shell(command, folder, exe)
         if status:
             yield f"{command}: status {status}: {output[-1500:]}"
