@@ -20,7 +20,6 @@ static const struct setup_app apps[] = {
      .engines = "torch ctranslate2",
      .module = "whisperx",
      .counts = COUNTS_CTRANSLATE2,
-     .hook = true,
      .whisper = true},
     {.name = "speaches",
      .package = "speaches",

@@ -176,7 +176,8 @@ static bool is_served(const struct finder *f, const struct kb_build *b)
                              : b->is_default && strcmp(platform, "linux-x86-64") == 0) {
         return true;
     }
-    // Of ROCm PyTorch has wheels for Linux x86-64 alone.
+    // PyTorch's index has wheels for ROCm for Linux x86-64; those for Windows are AMD's (ROCm on
+    // Radeon and Ryzen, "PyTorch via PIP installation"), of which no release is known here.
     bool rocm = b->rocm && b->gfx.n && strcmp(platform, "linux-x86-64") == 0;
     return torch && (rocm || list_has(b->platforms, platform));
 }
@@ -337,7 +338,8 @@ static void compat_needs(const struct finder *f, const struct kb_release *r, nee
 }
 
 /* Up to 2.10 each torchaudio is for the torch of its number; 2.11 is for that and later ones. */
-#define TORCHAUDIO_SOURCE "pytorch/audio: README.md and docs/source/installation.rst, compatibility"
+#define TORCHAUDIO_SOURCE                                                                          \
+    "https://docs.pytorch.org/audio/2.11.0/installation.html (Compatibility Matrix)"
 static const char *audio_torch(const struct finder *f, const char *version)
 {
     const char *dot = strchr(version, '.');
