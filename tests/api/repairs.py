@@ -129,12 +129,12 @@ def without_memory(c, harm):
         return int(words[1]), int(words[3])
 
     total, status = fix_without(-1)
-    mend.expect(status == 0 and w.works() and total > 300,
+    mend.expect(status == 0 and w.works() and total > 150,
                 "with memory: %d, %d allocations" % (status, total))
     c.call("undo")
     mend.as_before(w)
     failed = 0
-    for n in (*(total - 2 ** k for k in range(9)), *(total * k // 8 for k in range(1, 8))):
+    for n in (*(total - 2 ** k for k in range(8)), *(total * k // 8 for k in range(1, 8))):
         failed += fix_without(n)[1] != 0
         c.call("undo")
         mend.as_before(w, "without allocation %d of %d" % (n, total))

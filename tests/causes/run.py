@@ -5,7 +5,7 @@
 
 The faulty tree must give exactly the finding of the case (identifier, class, culprit, severity, a
 repair), and no other of severity error or warning; the twin must give none. Each command that a repair prints is carried
-out in the tree as far as it can be modelled (repairs.py): the finding must then be gone, and no
+out in the tree as far as it can be modelled (carried.py): the finding must then be gone, and no
 other come. How many were, and why the others were not, is printed at the end. --show prints the
 text output. A repair that moves a package to another release asks for what that one needs as well
 (releases.py).
@@ -36,7 +36,7 @@ import rocm  # noqa: E402,F401  (adds its cases)
 import live  # noqa: E402
 import orders  # noqa: E402,F401  (adds its answers)
 import releases  # noqa: E402
-import repairs  # noqa: E402
+import carried  # noqa: E402
 import xpu  # noqa: E402,F401  (adds its cases)
 from tree import Tree  # noqa: E402
 
@@ -119,11 +119,11 @@ def key(finding):
 def after_repair(exe, case, tree, wants, command, folder):
     """The findings after a repair; where it changes files, of the tree built again."""
     twin = None
-    if repairs.changes_files(command):
+    if carried.changes_files(command):
         tree, twin = Tree(folder / "bad", case.prefix), Tree(folder / "good", case.prefix)
         wants = case.build(tree, True) or {}
         case.build(twin, False)
-    env = repairs.carried_out(tree, twin, command, wants.get("env", {}))
+    env = carried.carried_out(tree, twin, command, wants.get("env", {}))
     return check(exe, tree, wants, env)
 
 
@@ -136,7 +136,7 @@ def repaired(exe, case, tree, wants, document, folder):
             continue
         try:
             after = after_repair(exe, case, tree, wants, command, folder / ("repair%d" % n))
-        except repairs.NotModelled as reason:
+        except carried.NotModelled as reason:
             REPAIRS[str(reason)] += 1
             continue
         REPAIRS["carried out"] += 1

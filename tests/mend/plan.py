@@ -203,15 +203,15 @@ def try_way(exe, case, way, plan, folder):
 
 
 def try_packages(exe, case, way, plan, folder):
-    """The same for packages, which the model of pip in tests/causes/repairs.py installs."""
+    """The same for packages, which the model of pip in tests/causes/carried.py installs."""
     tree, twin = Tree(folder / "bad", case.prefix), Tree(folder / "good", case.prefix)
     wants = case.build(tree, True) or {}
     case.build(twin, False)
     env = wants.get("env", {})
     try:
         for step in way["steps"]:
-            env = causes.repairs.carried_out(tree, twin, step["command"] or "", env)
-    except causes.repairs.NotModelled as reason:
+            env = causes.carried.carried_out(tree, twin, step["command"] or "", env)
+    except causes.carried.NotModelled as reason:
         PACKAGES[str(reason)] += 1
         return []
     PACKAGES["carried out"] += 1
