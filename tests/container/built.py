@@ -33,34 +33,45 @@ from slim import SITE, copied, import_root, make_root, needed, podman  # noqa: E
 
 BUILD = ("--cgroup-manager=cgroupfs", "build", "--runtime", "runc", "--network=none",
          "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
-CUBLAS = "nvidia_cublas_cu12-12.9.9.9"
 OPENS = "import ctypes; ctypes.CDLL('libcublas.so.12'); print('found')"
 
 
 # ---------------------------------------------------------------- the images
 
-def cublas(folder):
-    """Stand-ins for cuBLAS below a folder, as its wheel has them."""
-    lib = folder / "nvidia/cublas/lib"
-    lib.mkdir(parents=True)
-    for name, source, others in (("libcublasLt.so.12", "cublaslt.c", ()),
-                                 ("libcublas.so.12", "cublas.c", (lib / "libcublasLt.so.12",))):
-        subprocess.run(["cc", "-std=gnu17", "-shared", "-fPIC", f"-Wl,-soname,{name}",
-                        "-Wl,-rpath,$ORIGIN", "-o", lib / name, lab.HERE / "fake" / source, *others],
-                       check=True)
-    info = folder / f"{CUBLAS}.dist-info"
+def stand_in(folder, package, version, libraries):
+    """Stand-ins for libraries below a folder, as their wheel has them: path, source, linked with."""
+    for path, source, others in libraries:
+        lib = folder / path
+        lib.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cc", "-std=gnu17", "-shared", "-fPIC", f"-Wl,-soname,{lib.name}",
+                        "-Wl,-rpath,$ORIGIN", "-o", lib, lab.HERE / "fake" / source,
+                        *(lib.parent / other for other in others)], check=True)
+    info = folder / f"{package.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: nvidia-cublas-cu12\n"
-                                   "Version: 12.9.9.9\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
     (info / "WHEEL").write_text("Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\n"
                                 "Tag: py3-none-any\n")
     files = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
     (info / "RECORD").write_text("".join(f"{p},,\n" for p in files) + f"{info.name}/RECORD,,\n")
 
 
+def cublas(folder):
+    lib = "nvidia/cublas/lib/"
+    stand_in(folder, "nvidia-cublas-cu12", "12.9.9.9",
+             ((lib + "libcublasLt.so.12", "cublaslt.c", ()),
+              (lib + "libcublas.so.12", "cublas.c", ("libcublasLt.so.12",))))
+
+
+def nvrtc(folder):
+    """cuBLAS of 12.8 and later opens it."""
+    stand_in(folder, "nvidia-cuda-nvrtc-cu12", "12.9.9.9",
+             (("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "nvrtc.c", ()),))
+
+
 def wheel_of(folder, wheels):
-    wheels.mkdir()
-    with zipfile.ZipFile(wheels / f"{CUBLAS}-py3-none-any.whl", "w") as wheel:
+    wheels.mkdir(exist_ok=True)
+    name = next(folder.glob("*.dist-info")).name.removesuffix(".dist-info")
+    with zipfile.ZipFile(wheels / f"{name}-py3-none-any.whl", "w") as wheel:
         for path in sorted(folder.rglob("*")):
             wheel.write(path, path.relative_to(folder))
 
@@ -176,7 +187,9 @@ def protocol(exe, folder, host, where, image):
 def of_images(exe, folder, wheels):
     host = tree(folder, "geforce-desktop")
     cublas(folder / "cublas")
-    wheel_of(folder / "cublas", folder / "wheels")
+    nvrtc(folder / "nvrtc")
+    for package in ("cublas", "nvrtc"):
+        wheel_of(folder / package, folder / "wheels")
     make_image(folder / "root", wheels)
     name = f"localhost/gpumend-built-{os.getpid()}"
     for kind, instructions in (("lacks", ["FROM", "USER", "RUN", "ENV", "USER"]),
