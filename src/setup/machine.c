@@ -136,7 +136,8 @@ static struct host_fact fact_of(const char *value)
                  : (struct host_fact){.state = HOST_UNKNOWN, .why = "only the name is known"};
 }
 
-/* Products whose name is not that of their GPU: NVIDIA, DGX Spark User Guide, Hardware Overview. */
+/* Products whose name is not that of their GPU: Arm's learning path for DGX Spark (learn.arm.com,
+ * dgx_spark_llamacpp) names its GB10. */
 static const char *gpu_of_product(const char *name)
 {
     return strcmp(name, "dgx-spark") == 0 ? "gb10" : name;
