@@ -65,9 +65,11 @@ assert nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size)) == 0 and size.value > 
 
 CASES = (
     Case("cudnn-missing", cases.CT_450, ("ctranslate2",),
-         (("ctranslate2==4.[6-9]*", "nvidia-cublas-cu12==12.*"),
-          ("nvidia-cublas-cu12==12.*", "nvidia-cudnn-cu12==9.1.0.70"))),
-    Case("cublas-missing", cases.CT_463, ("ctranslate2",), (("nvidia-cublas-cu12==12.*",),)),
+         (("ctranslate2==4.[6-9]*", "nvidia-cublas-cu12==12.*", "nvidia-cuda-nvrtc-cu12==12.*"),
+          ("nvidia-cublas-cu12==12.*", "nvidia-cuda-nvrtc-cu12==12.*",
+           "nvidia-cudnn-cu12==9.1.0.70"))),
+    Case("cublas-missing", cases.CT_463, ("ctranslate2",),
+         (("nvidia-cublas-cu12==12.*", "nvidia-cuda-nvrtc-cu12==12.*"),)),
     # The releases that import torch by themselves find torch's cuBLAS, the newest do not.
     Case("cudnn-of-torch", (*cases.TORCH12, *cases.CT_450), ("ctranslate2", "torch"),
          (("ctranslate2==4.[678].[0-9]",),)),
