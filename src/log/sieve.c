@@ -620,9 +620,10 @@ bool sieve_fits_ends(const struct sieve *s, size_t owner, const char *text, size
 
 static bool pairs_fit(struct sieve_pairs *line, const struct wanted *wanted)
 {
-    if (wanted->n) {
-        mark_pairs(line);
+    if (!wanted->n) {
+        return true;
     }
+    mark_pairs(line);
     return has_wanted(line, wanted->pairs, wanted->pairs + wanted->n);
 }
 
