@@ -31,7 +31,7 @@ enum { PASSES_MAX = 24, PROGRESS_AFTER_MS = 500, PROGRESS_EACH_MS = 100 };
 
 struct progress {
     bool shown;   // somebody may look at it
-    bool drawn;   // it stands on the terminal
+    bool drawn;   // the line is on the terminal
     int64_t next; // ms of the monotonic clock: nothing is drawn before
 };
 
