@@ -61,7 +61,7 @@ class Fish:
         self.env = {**os.environ, "PATH": f"{exe.parent}:{os.environ['PATH']}", "HOME": str(folder)}
 
     def offers(self, line):
-        script = f"source {TOP}/completion/gpumend.fish; complete -C '{line}'"
+        script = f"source '{TOP}/completion/gpumend.fish'; complete -C '{line}'"
         done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True,
                               env=self.env, timeout=30, check=False)
         return {row.split("\t")[0].strip("/") for row in done.stdout.splitlines()}

@@ -149,7 +149,7 @@ def ansible(counts, exe, folder):
     hosts.write_text("".join(f"n{i} ansible_connection=local ansible_python_interpreter={sys.executable} "
                              f"remote={folder}/n{i}-gpumend\n" for i in range(3)))
     (folder / "lines").mkdir()
-    status, text = run("ansible-playbook", "-i", hosts, DEPLOY / "ansible/gpumend.yml", "-e", f"gpumend={exe}",
+    status, text = run("ansible-playbook", "-i", hosts, DEPLOY / "ansible/gpumend.yml", "-e", json.dumps({"gpumend": str(exe)}),
                        "-e", f"lines={folder}/lines", env={**os.environ, "HOME": str(folder), "LC_ALL": "C.UTF-8"})
     counts.judge("ansible", status == 0 and re.search(r"nodes +3: ", text), text[-2000:])
 
