@@ -3,8 +3,8 @@
 
     tests/reproducible.py [--keep FOLDER] [--no-wheel]
 
-The tracked files are copied to two folders whose paths differ in length and depth, with other times of
-files, and built there from nothing, without ccache, in another time zone, locale and umask and with
+The tracked files are copied to two folders whose paths differ in length and depth and of which one has a
+blank, with other times of files, and built there from nothing, without ccache, in another time zone, locale and umask and with
 another seed for Python's hashes. Compared are the executable, the C library (shared and static) and
 what is put into programs, the bill of materials, and the wheel, which is left out where its tools cannot
 be had. SOURCE_DATE_EPOCH is the same, as a release has it (docs/RELEASE.md).
@@ -23,7 +23,7 @@ TOP = Path(__file__).resolve().parent.parent
 EPOCH = "1767225600"
 HELPERS = ("gpumend-trace.so", "gpumend-guard.so", "gpumend-gpucall.so", "probe/gpumend-probe-helper")
 PLACES = (("first", {"TZ": "UTC", "LC_ALL": "C", "PYTHONHASHSEED": "1"}, 0o022),
-          ("second/below/another-folder",
+          ("second/below/another folder",
            {"TZ": "Asia/Kathmandu", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "2"}, 0o077))
 
 
@@ -52,12 +52,16 @@ def run(command, folder, variables, mask):
                           env={**os.environ, **variables, "SOURCE_DATE_EPOCH": EPOCH, "CCACHE_DISABLE": "1"})
     if done.returncode != 0:
         raise RuntimeError(f"{command[0]}: status {done.returncode}: {(done.stdout + done.stderr)[-1500:]}")
+    return done.stdout
 
 
 def built(folder, variables, mask):
     """{name: path} of what a release holds, built in a folder."""
     run(["meson", "setup", "build"], folder, variables, mask)
     run(["ninja", "-C", "build", "gpumend", "installed"], folder, variables, mask)
+    again = run(["ninja", "-C", "build", "-n", "gpumend", "installed"], folder, variables, mask)
+    if "no work to do" not in again:
+        raise RuntimeError(f"in {folder}, a second ninja has work to do: {again[-1500:]}")
     run([str(folder / "scripts/sbom"), "build", "build/gpumend.spdx.json"], folder, variables, mask)
     build = folder / "build"
     files = [build / "gpumend", build / "gpumend.spdx.json", build / "src/api/libgpumend.a",

@@ -43,11 +43,12 @@ static int base_write(struct arena *a, const char *path, const struct node_files
     return fclose(out) == 0 && !failed ? 0 : -1;
 }
 
+/* As scripts/depfile.py does. */
 static void path_write(FILE *out, const char *path)
 {
-    (void)fputc(' ', out);
     for (; *path; path++) {
-        (void)fprintf(out, "%s%c", *path == ' ' ? "\\" : "", *path);
+        const char *before = *path == ' ' || *path == '#' ? "\\" : *path == '$' ? "$" : "";
+        (void)fprintf(out, "%s%c", before, *path);
     }
 }
 
@@ -59,9 +60,11 @@ static int depfile_write(const char *path, const char *out_path, const char *fol
     if (!out) {
         return -1;
     }
-    (void)fprintf(out, "%s:", out_path);
+    path_write(out, out_path);
+    (void)fputs(": ", out);
     path_write(out, folder);
     for (size_t i = 0; i < files->n; i++) {
+        (void)fputc(' ', out);
         path_write(out, files->items[i].name);
     }
     (void)fputc('\n', out);
