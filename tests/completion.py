@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -61,7 +62,7 @@ class Fish:
         self.env = {**os.environ, "PATH": f"{exe.parent}:{os.environ['PATH']}", "HOME": str(folder)}
 
     def offers(self, line):
-        script = f"source '{TOP}/completion/gpumend.fish'; complete -C '{line}'"
+        script = f"source {shlex.quote(str(TOP / 'completion/gpumend.fish'))}; complete -C '{line}'"
         done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True,
                               env=self.env, timeout=30, check=False)
         return {row.split("\t")[0].strip("/") for row in done.stdout.splitlines()}
@@ -75,7 +76,8 @@ class Zsh:
 
     def __init__(self, exe, folder):
         self.out, self.done = folder / "out", folder / "done"
-        text = ZSH % {"folder": TOP / "completion", "out": self.out, "done": self.done}
+        paths = {"folder": TOP / "completion", "out": self.out, "done": self.done}
+        text = ZSH % {name: shlex.quote(str(path)) for name, path in paths.items()}
         (folder / ".zshrc").write_text(text, encoding="utf-8")
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
@@ -128,7 +130,7 @@ def main():
             print(f"SKIP {name}: it is not installed")
             skipped += 1
             continue
-        with tempfile.TemporaryDirectory(prefix="gpumend-completion.") as folder:
+        with tempfile.TemporaryDirectory(prefix="gpumend completion.") as folder:
             shell = kind(exe, Path(folder))
             try:
                 of_shell(name, shell, exe)

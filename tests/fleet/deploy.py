@@ -145,12 +145,17 @@ def ansible(counts, exe, folder):
     if not shutil.which("ansible-playbook"):
         counts.skip("ansible is not installed")
         return
-    hosts = folder / "hosts"
-    hosts.write_text("".join(f"n{i} ansible_connection=local ansible_python_interpreter={sys.executable} "
-                             f"remote={folder}/n{i}-gpumend\n" for i in range(3)))
-    (folder / "lines").mkdir()
-    status, text = run("ansible-playbook", "-i", hosts, DEPLOY / "ansible/gpumend.yml", "-e", json.dumps({"gpumend": str(exe)}),
-                       "-e", f"lines={folder}/lines", env={**os.environ, "HOME": str(folder), "LC_ALL": "C.UTF-8"})
+    place = folder / "a blank"
+    place.mkdir()
+    (place / "lines").mkdir()
+    (place / "gpumend").symlink_to(exe)
+    hosts = place / "hosts"
+    hosts.write_text(yaml.safe_dump({"all": {"hosts": {f"n{i}": {
+        "ansible_connection": "local", "ansible_python_interpreter": sys.executable,
+        "remote": str(place / f"n{i}-gpumend")} for i in range(3)}}}))
+    status, text = run("ansible-playbook", "-i", hosts, DEPLOY / "ansible/gpumend.yml", "-e",
+                       json.dumps({"gpumend": str(place / "gpumend"), "lines": str(place / "lines")}),
+                       env={**os.environ, "HOME": str(folder), "LC_ALL": "C.UTF-8"})
     counts.judge("ansible", status == 0 and re.search(r"nodes +3: ", text), text[-2000:])
 
 
