@@ -596,10 +596,9 @@ static void leave_unknown(struct host *h)
 
 bool host_collect_windows(struct host_look *l)
 {
-    static const struct winldr_drive drive = {'C', "/"};
     struct windows_look w = {.l = l};
     struct host *h = l->host;
-    winldr_files_open(&w.files, l->root, l->arena, &drive, 1);
+    winldr_files_open_root(&w.files, l->root, l->arena);
     bool found = is_there(&w, "C:\\Windows\\System32", WINLDR_ENTRY_FOLDER);
     if (found) {
         leave_unknown(h);

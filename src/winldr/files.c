@@ -22,6 +22,24 @@ void winldr_files_open(struct winldr_files *f, struct root *root, struct arena *
         (struct winldr_files){.root = root, .arena = arena, .drives = drives, .n_drives = n_drives};
 }
 
+void winldr_files_open_root(struct winldr_files *f, struct root *root, struct arena *arena)
+{
+    struct winldr_drive *drives = arena_array(arena, WINLDR_DRIVES_MAX, sizeof *drives);
+    size_t n = 0;
+    struct stat st;
+    bool by_letter = root_stat(root, "/C:", &st) == 0;
+    for (char letter = 'A'; by_letter && letter <= 'Z'; letter++) {
+        const char *path = arena_printf(arena, "/%c:", letter);
+        if (root_stat(root, path, &st) == 0 && S_ISDIR(st.st_mode)) {
+            drives[n++] = (struct winldr_drive){letter, path};
+        }
+    }
+    if (n == 0) {
+        drives[n++] = (struct winldr_drive){'C', "/"};
+    }
+    winldr_files_open(f, root, arena, drives, n);
+}
+
 void winldr_files_close(struct winldr_files *f)
 {
     for (size_t i = 0; i < f->maps.n; i++) {

@@ -84,6 +84,9 @@ struct winldr_files {
 /* root, arena and drives must outlive the files. */
 void winldr_files_open(struct winldr_files *f, struct root *root, struct arena *arena,
                        const struct winldr_drive *drives, size_t n_drives);
+/* The same with the drives that the root has: "/C:", "/D:" and so on, as the running Windows is
+ * seen, otherwise the root as drive C. */
+void winldr_files_open_root(struct winldr_files *f, struct root *root, struct arena *arena);
 void winldr_files_close(struct winldr_files *f);
 
 /* Never NULL; `path` is full (winldr_path_full). */
