@@ -278,25 +278,68 @@ static int look_and_print(struct check *c)
     return rc;
 }
 
-/* A Windows tree below --root has another loader, and a document of its own. */
-static bool look_at_windows(struct check *c, int *ret_status)
+/* The variables that the snapshot was taken with. */
+static struct cli_env replayed_env(struct check *c)
 {
-    struct gm_err err;
-    struct root root = ROOT_EMPTY;
+    struct cli_env env = {0};
+    for (size_t i = 0; i < c->snapshot.env.n; i++) {
+        VEC_PUSH(&c->t.arena, &env.vars, c->snapshot.env.items[i]);
+    }
+    return env;
+}
+
+/* A Windows tree has another loader, and a document of its own. `replayed`: the snapshot that is
+ * the root, or NULL. */
+static bool look_at_windows(struct check *c, struct root *root, struct snap *replayed,
+                            int *ret_status)
+{
+    struct cli_env given = replayed ? replayed_env(c) : cli_target_given(&c->t);
     const struct model_target_options *o = &c->t.asked;
     const char *refused = o->host_path    ? "--host"
                           : c->report     ? "--report"
                           : c->github     ? "--github"
                           : c->sarif_file ? "--sarif"
-                          : c->html_file  ? "--html"
+                          : c->redact     ? "--redact"
                                           : NULL;
-    if (!o->root_path || c->probe || root_open(&root, o->root_path, &err) < 0) {
+    const struct cli_windows_check asked = {.target = o->target,
+                                            .root_path = o->root_path ? o->root_path : "/",
+                                            .env = &given,
+                                            .replayed = replayed,
+                                            .html = c->html_file,
+                                            .json = c->t.json,
+                                            .refused = refused};
+    return cli_windows_check(&c->t.arena, root, &asked, ret_status);
+}
+
+static bool look_below_root(struct check *c, int *ret_status)
+{
+    struct gm_err err;
+    struct root root = ROOT_EMPTY;
+    const char *path = c->t.asked.root_path;
+    if (!path || c->probe || root_open(&root, path, &err) < 0) {
         return false; // said by the look at a Linux tree
     }
-    const struct cli_windows_check asked = {o->target, c->t.json, false, refused};
-    bool taken = cli_windows_check(&c->t.arena, &root, &asked, ret_status);
+    bool taken = look_at_windows(c, &root, NULL, ret_status);
     root_close(&root);
     return taken;
+}
+
+static int look_at_snapshot(struct check *c)
+{
+    int status = open_snapshot(c);
+    if (status != CLI_OK) {
+        return status;
+    }
+    if (strcmp(c->snapshot.kind, SNAPSHOT_WINDOWS) != 0) {
+        return look_and_print(c);
+    }
+    struct root root = ROOT_EMPTY;
+    root_replay(&root, &c->snapshot.files, c->snapshot.root ? c->snapshot.root : "/");
+    if (!look_at_windows(c, &root, &c->snapshot.files, &status)) {
+        status = cli_fail(CLI_CANNOT, "check: %s: it holds no Windows tree", c->snapshot_file);
+    }
+    root_close(&root);
+    return status;
 }
 
 static int check_look(void *command)
@@ -313,10 +356,9 @@ static int check_look(void *command)
     }
     int status = CLI_CANNOT;
     if (c->snapshot_file) {
-        status = open_snapshot(c);
-        status = status != CLI_OK ? status : look_and_print(c);
+        status = look_at_snapshot(c);
         pages_stop();
-    } else if (!look_at_windows(c, &status)) {
+    } else if (!look_below_root(c, &status)) {
         status = look_and_print(c);
     }
     return status;

@@ -94,10 +94,16 @@ int cli_finish(enum cli_status status);
 struct cli_env {
     VEC(const char *) vars;
 };
+/* The start environment of a program of another system. */
+#define CLI_PATH_ELSEWHERE "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 void cli_env_init(struct cli_env *env, struct arena *a);
 bool cli_env_set(struct cli_env *env, struct arena *a, const char *assignment); // false: no '='
 void cli_env_unset(struct cli_env *env, const char *name);
 const char *cli_env_get(const struct cli_env *env, const char *name);
+
+/* Whether this executable runs on Windows, and / is its drives. */
+bool cli_is_windows(void);
 
 /* "2.41" -> 41; false for anything that is no glibc version. */
 bool cli_parse_glibc(const char *text, int *ret);

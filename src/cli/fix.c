@@ -160,7 +160,10 @@ static bool fix_windows(struct fix *c, int *ret_status)
         root_open(&root, path, &err) < 0) {
         return false; // said by the look at a Linux tree
     }
+    struct cli_env given = cli_target_given(&c->t);
     const struct cli_windows_check asked = {.target = c->t.asked.target,
+                                            .root_path = path,
+                                            .env = &given,
                                             .json = c->t.json,
                                             .is_fix = true,
                                             .refused = c->mode == FIX_IN_PROCESS ? "--in-process"

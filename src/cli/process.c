@@ -46,6 +46,11 @@ void cli_restore_signals(void)
 }
 
 /* Whether a path of the command line leads into another process. */
+bool cli_is_windows(void)
+{
+    return false;
+}
+
 bool cli_names_process(void)
 {
     for (char **word = own_words; word && *word; word++) {

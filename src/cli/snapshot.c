@@ -5,8 +5,10 @@
 #include "base/str.h"
 #include "cli/limit.h"
 #include "cli/target.h"
+#include "cli/windows_tree.h"
 #include "diag/finding.h"
 #include "report/paste.h"
+#include "report/windows_check.h"
 #include "snapshot/snapshot.h"
 
 enum { O_REDACT = 1, O_TREE };
@@ -189,6 +191,78 @@ static int snapshot_write_out(struct take *c, struct gm_err *err)
                : gm_err_set(err, GM_ERR_LOOK, "cannot write the output");
 }
 
+/* ------------------------------------------------------------------ a Windows tree */
+
+/* Of a Windows tree the variables are the registry's, and those that are given. */
+static int begin_windows(struct take *c, struct gm_err *err)
+{
+    struct model_target_options asked = c->t.asked;
+    struct cli_env given = cli_target_given(&c->t);
+    asked.env = given.vars.items;
+    asked.n_env = given.vars.n;
+    int rc = snapshot_begin(&c->snapshot, &c->t.arena, &asked, err);
+    c->snapshot.kind = SNAPSHOT_WINDOWS;
+    c->snapshot.cpu = (struct ldso_cpu){// decides nothing there
+                                        .machine = ldso_cpu_own_machine(),
+                                        .platform = "windows",
+                                        .why = "Windows' loader does not ask for it"};
+    return rc;
+}
+
+/* The check that is recorded, with all that its report reads. */
+static int check_windows(struct take *c, struct root *root, struct gm_err *err)
+{
+    struct arena *a = &c->t.arena;
+    struct cli_windows_tree t;
+    struct cli_env given = cli_target_given(&c->t);
+    root_record(root, &c->snapshot.files);
+    int rc = cli_windows_open(&t, a, root, c->t.asked.target, &given, err);
+    if (rc > 0) {
+        cli_windows_judge(&t);
+        struct report_windows r = {.arena = a, .host = t.host, .all = t.all, .n = t.n};
+        json_decref(report_windows_check_json(&r));
+        rc = snap_finish(&c->snapshot.files, err);
+    }
+    cli_windows_close(&t);
+    pages_stop();
+    return rc;
+}
+
+static int take_windows(struct take *c, struct root *root)
+{
+    struct gm_err err;
+    if (c->redact) {
+        return cli_fail(CLI_CANNOT, "snapshot: --redact is not available for a Windows tree: its "
+                                    "registry holds names that are not looked for");
+    }
+    int rc = begin_windows(c, &err);
+    rc = rc < 0 ? rc : check_windows(c, root, &err);
+    c->snapshot.made = date_text(&c->t.arena);
+    rc = rc < 0 ? rc : snapshot_write_out(c, &err);
+    return rc == 0 ? CLI_OK
+                   : cli_fail(CLI_CANNOT, "snapshot: %s", str_printable(&c->t.arena, err.text));
+}
+
+/* Whether the root has a Windows tree, of which a snapshot is then taken. */
+static bool is_windows(struct take *c, int *ret_status)
+{
+    struct gm_err err;
+    struct root root = ROOT_EMPTY;
+    struct winldr_files files;
+    const struct model_target_options *o = &c->t.asked;
+    if (o->pid || !o->root_path || root_open(&root, o->root_path, &err) < 0) {
+        return false; // said by the check of a Linux tree
+    }
+    winldr_files_open_root(&files, &root, &c->t.arena);
+    bool is_tree = winldr_is_tree(&files, cli_windows_target(&files, &c->t.arena, o->target));
+    winldr_files_close(&files);
+    if (is_tree) {
+        *ret_status = take_windows(c, &root);
+    }
+    root_close(&root);
+    return is_tree;
+}
+
 static int snapshot_run_with(void *command)
 {
     struct take *c = command;
@@ -201,6 +275,10 @@ static int snapshot_run_with(void *command)
                                    "and --tree");
     }
     cli_only_look((struct sandbox){.tree = c->tree, .processes = o->pid != 0});
+    int status = CLI_CANNOT;
+    if (is_windows(c, &status)) {
+        return status;
+    }
     int rc = snapshot_begin(&c->snapshot, &c->t.arena, o, &err);
     rc = rc < 0 ? rc : check_once(c, true, &found, &err);
     c->snapshot.made = date_text(&c->t.arena);

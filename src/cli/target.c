@@ -146,13 +146,22 @@ static void start_with_path(struct cli_target *t)
 {
     t->env = (struct cli_env){0};
     (void)cli_env_set(&t->env, &t->arena, // has its '='
-                      "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+                      CLI_PATH_ELSEWHERE);
 }
 
 static void ask_with_env(struct cli_target *t)
 {
     t->asked.env = t->env.vars.items;
     t->asked.n_env = t->env.vars.n;
+}
+
+struct cli_env cli_target_given(struct cli_target *t)
+{
+    struct cli_env env = {0};
+    for (size_t i = 0; i < t->given.n; i++) {
+        (void)cli_env_set(&env, &t->arena, t->given.items[i]); // a name alone is that of --unset
+    }
+    return env;
 }
 
 void cli_target_leave_shell(struct cli_target *t)

@@ -118,6 +118,9 @@ int cli_target_take(struct cli_target *t, int id, const char *value);
  * "". For commands that are printed (model_command()). */
 const char *cli_target_options(struct cli_target *t);
 
+/* The variables of --env alone: of a target whose environment is not a shell's. */
+struct cli_env cli_target_given(struct cli_target *t);
+
 /* For a target that turns out to be another system's, such as an image: the start environment is
  * PATH and what --env and --unset say, nothing of this shell's. */
 void cli_target_leave_shell(struct cli_target *t);

@@ -482,32 +482,6 @@ static int batch(struct why *w)
     return any_wrong ? CLI_FINDINGS : w->unknown ? CLI_CANNOT : CLI_OK;
 }
 
-/* A DLL below another root: the loader of Windows decides. PATH is what --env says; this shell's
- * means nothing there. */
-static int run_windows(struct why *w)
-{
-    struct gm_err err;
-    const char *path = cli_env_get(&w->env, "PATH"), *own = getenv("PATH");
-    struct cli_windows_why asked = {
-        .arena = &w->arena,
-        .root = &w->root,
-        .name = w->name,
-        .exe = w->exe ? w->exe : w->caller,
-        .cwd = w->cwd,
-        .path = path && own && strcmp(path, own) == 0 ? NULL : path,
-        .loads = w->loads.items,
-        .n_loads = w->loads.n,
-        .json = w->json,
-    };
-    cli_only_look((struct sandbox){0});
-    if (root_open(&w->root, w->root_path, &err) < 0) {
-        return cli_fail(CLI_CANNOT, "why: %s", err.text);
-    }
-    int rc = cli_windows_why(&asked);
-    root_close(&w->root);
-    return rc;
-}
-
 /* The root, the start environment and the machine are those that the snapshot was taken of. */
 static int open_replayed(struct why *w)
 {
@@ -519,7 +493,8 @@ static int open_replayed(struct why *w)
     for (size_t i = 0; i < o.n_env; i++) {
         VEC_PUSH(&w->arena, &w->env.vars, o.env[i]);
     }
-    w->cwd = o.cwd ? o.cwd : "/";
+    bool windows = strcmp(w->snapshot.kind, SNAPSHOT_WINDOWS) == 0;
+    w->cwd = windows ? NULL : o.cwd ? o.cwd : "/";
     w->config.glibc_minor = w->config.glibc_minor ? w->config.glibc_minor : o.glibc_minor;
     w->config.page_size = w->config.page_size ? w->config.page_size : o.page_size;
     if (!w->has_cpu && o.cpu) {
@@ -528,6 +503,45 @@ static int open_replayed(struct why *w)
     }
     root_replay(&w->root, o.replay, o.root_path ? o.root_path : "/");
     return CLI_OK;
+}
+
+/* A DLL of another root: the loader of Windows decides. PATH is what --env says, as this shell's
+ * means nothing there, unless it is the running Windows. */
+static int answer_windows(struct why *w)
+{
+    const char *path = cli_env_get(&w->env, "PATH"), *own = getenv("PATH");
+    bool is_own = path && own && strcmp(path, own) == 0 && (w->root_path || !cli_is_windows());
+    struct cli_windows_why asked = {
+        .arena = &w->arena,
+        .root = &w->root,
+        .html = w->html_file,
+        .name = w->name,
+        .exe = w->exe ? w->exe : w->caller,
+        .cwd = w->cwd,
+        .path = is_own ? NULL : path,
+        .loads = w->loads.items,
+        .n_loads = w->loads.n,
+        .json = w->json,
+    };
+    int rc = cli_windows_why(&asked);
+    root_close(&w->root);
+    return rc;
+}
+
+static int run_windows(struct why *w)
+{
+    struct gm_err err;
+    if (w->html_file && w->json) {
+        return cli_fail(CLI_USAGE, "why: --html cannot be combined with --json");
+    }
+    if (w->html_file && cli_redirect_output("why", w->html_file) != CLI_OK) {
+        return CLI_CANNOT;
+    }
+    cli_only_look((struct sandbox){0});
+    if (root_open(&w->root, w->root_path ? w->root_path : "/", &err) < 0) {
+        return cli_fail(CLI_CANNOT, "why: %s", err.text);
+    }
+    return answer_windows(w);
 }
 
 static int answer_in_root(struct why *w)
@@ -547,10 +561,8 @@ static int why_run_with(struct why *w)
 {
     struct gm_err err;
     out_init(&w->out, stdout);
-    if (w->root_path && !w->batch && cli_windows_is_asked(w->name, w->exe)) {
-        if (w->html_file) {
-            return cli_fail(CLI_USAGE, "why: there is no --html of a DLL");
-        }
+    bool elsewhere = w->root_path || cli_is_windows();
+    if (elsewhere && !w->batch && !w->snapshot_file && cli_windows_is_asked(w->name, w->exe)) {
         return run_windows(w);
     }
     bool own_cwd = !w->cwd;
@@ -582,7 +594,8 @@ static int why_run_with(struct why *w)
     if (w->snapshot_file) { // which asks nothing of this machine
         sandbox_enter(&(struct sandbox){0});
         int rc = open_replayed(w);
-        rc = rc == CLI_OK ? answer_in_root(w) : rc;
+        bool windows = rc == CLI_OK && strcmp(w->snapshot.kind, SNAPSHOT_WINDOWS) == 0;
+        rc = rc != CLI_OK ? rc : windows ? answer_windows(w) : answer_in_root(w);
         pages_stop();
         return rc;
     }

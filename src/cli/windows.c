@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/html.h"
 #include "report/windows.h"
+#include "report/windows_check.h"
 #include "winldr/path.h"
 
 static bool ends_in(const char *name, const char *suffix)
@@ -48,7 +50,6 @@ static const char *windows_path(const struct winldr_files *files, struct arena *
 struct asked {
     const struct cli_windows_why *why;
     struct winldr_files files;
-    struct winldr_drive drive;
 };
 
 static struct winldr_process *run_loads(struct asked *q, unsigned default_flags)
@@ -111,25 +112,35 @@ static void print_process(const struct out *o, const struct winldr_process *p)
     }
 }
 
+static json_t *why_document(const struct winldr_process *plain, const struct winldr_process *strict,
+                            bool same)
+{
+    json_t *models = json_array();
+    (void)json_array_append_new(models, report_windows_json(plain));
+    if (!same) {
+        (void)json_array_append_new(models, report_windows_json(strict));
+    }
+    return json_pack("{s:i,s:o}", "schema", 1, "windows", models);
+}
+
 /* Whether a process calls SetDefaultDllDirectories() cannot be seen in files: both are tried. */
 int cli_windows_why(const struct cli_windows_why *w)
 {
-    struct asked q = {.why = w, .drive = {'C', "/"}};
-    winldr_files_open(&q.files, w->root, w->arena, &q.drive, 1);
+    struct asked q = {.why = w};
+    winldr_files_open_root(&q.files, w->root, w->arena);
     struct winldr_process *plain = run_loads(&q, 0);
     struct winldr_process *strict = run_loads(&q, WINLDR_DEFAULT_DIRS);
     bool same = processes_are_same(plain, strict);
-    if (w->json) {
-        json_t *models = json_array();
-        (void)json_array_append_new(models, report_windows_json(plain));
-        if (!same) {
-            (void)json_array_append_new(models, report_windows_json(strict));
-        }
-        json_t *doc = json_pack("{s:i,s:o}", "schema", 1, "windows", models);
-        if (out_json_dump(stdout, doc) < 0) {
-            winldr_files_close(&q.files);
-            return cli_fail(CLI_CANNOT, "cannot write the output");
-        }
+    int rc = CLI_OK;
+    if (w->html) {
+        const struct winldr_process *const models[] = {plain, strict};
+        rc = cli_html_write(
+            "why", w->html, w->arena,
+            report_html_windows_why(models, same ? 1 : 2, why_document(plain, strict, same)));
+    } else if (w->json) {
+        rc = out_json_dump(stdout, why_document(plain, strict, same)) < 0
+                 ? cli_fail(CLI_CANNOT, "cannot write the output")
+                 : CLI_OK;
     } else {
         struct out out;
         out_init(&out, stdout);
@@ -142,7 +153,7 @@ int cli_windows_why(const struct cli_windows_why *w)
             print_process(&out, strict);
         }
     }
-    int status = windows_status(plain);
+    int status = rc != CLI_OK ? rc : same ? windows_status(plain) : CLI_CANNOT;
     winldr_files_close(&q.files);
-    return same ? status : CLI_CANNOT;
+    return status;
 }

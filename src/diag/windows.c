@@ -155,6 +155,9 @@ static void judge_import(struct diag_windows *n, const char *package)
 {
     struct winldr_process *p = winldr_python_start(n->files, n->py);
     winldr_import_package(p, n->py, package);
+    VEC_PUSH(
+        n->arena, &n->processes,
+        ((struct diag_windows_process){package, arena_printf(n->arena, "import %s", package), p}));
     for (size_t i = 0; i < p->loads.n; i++) {
         const struct winldr_load *l = &p->loads.items[i];
         if (is_trial(p, i) || winldr_is_loaded(l)) {

@@ -25,6 +25,12 @@ struct diag_windows_finding {
     VEC(struct diag_windows_repair) repairs; // the least invasive first; empty: none is known
 };
 
+/* One process that was modelled, and what ran in it: "import torch". */
+struct diag_windows_process {
+    const char *package, *script;
+    const struct winldr_process *process;
+};
+
 struct diag_windows {
     struct arena *arena;
     struct winldr_files *files;
@@ -33,9 +39,10 @@ struct diag_windows {
     const struct host *host; // NULL: nothing of the machine is known
     VEC(struct diag_windows_finding) findings;
     VEC(const char *) unknown;
+    VEC(struct diag_windows_process) processes;
 };
 
-/* Fills findings and unknown. */
+/* Fills findings, unknown and processes. */
 void diag_windows_judge(struct diag_windows *n);
 
 #endif

@@ -153,7 +153,7 @@ static const char *verdict_class(const char *verdict)
 static void put_verdict(const struct html *h)
 {
     const char *verdict = html_member(h->page, "verdict");
-    const json_t *findings = html_list(h->document, "findings");
+    const json_t *findings = html_list(h->shown, "findings");
     fprintf(h->file,
             "<section aria-label=\"Verdict\">\n<p class=\"verdict %s\"><span class=\"word\" "
             "id=\"verdict\">",
@@ -166,8 +166,8 @@ static void put_verdict(const struct html *h)
     for (size_t i = 0; i < json_array_size(findings); i++) {
         put_finding(h, json_array_get(findings, i));
     }
-    put_texts(h, html_list(h->document, "fine"), "Fine");
-    put_texts(h, html_list(h->document, "notes"), "Notes");
+    put_texts(h, html_list(h->shown, "fine"), "Fine");
+    put_texts(h, html_list(h->shown, "notes"), "Notes");
     fputs("</section>\n", h->file);
 }
 
@@ -301,6 +301,9 @@ int report_html(FILE *file, struct arena *a, const json_t *page)
 {
     struct html h = {.file = file, .a = a, .page = page};
     h.document = json_object_get(page, "document");
+    h.shown = json_object_get(page, "shown");
+    h.shown = h.shown ? h.shown : h.document;
+    h.is_windows = strcmp(html_member(page, "system"), "windows") == 0;
     find_folders(&h);
     const char *at = report_page_html;
     for (const char *slot; (slot = strstr(at, "{{")) != NULL;) {

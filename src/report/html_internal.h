@@ -14,6 +14,8 @@ struct html {
     FILE *file;
     struct arena *a;
     const json_t *page, *document; // document: the page's
+    const json_t *shown;           // that, or what the page shows in its place ("shown")
+    bool is_windows;               // the loader is that of Windows
     struct html_folder folders[2];
 };
 

@@ -4,31 +4,52 @@
 
 #include "report/html_internal.h"
 
-static const struct {
-    const char *via, *title; // via: ldso_via_name()
-} stages[] = {
+struct stage {
+    const char *via, *title; // via: ldso_via_name(), winldr_via_text()
+};
+
+static const struct stage linux_stages[] = {
     {"loaded", "already loaded"}, {"rpath", "RPATH"},       {"LD_LIBRARY_PATH", "LD_LIBRARY_PATH"},
     {"runpath", "RUNPATH"},       {"cache", "ld.so.cache"}, {"default", "system folders"},
 };
-enum { STAGES = sizeof stages / sizeof *stages };
 
-static const char *title_of(const char *via)
+static const struct stage windows_stages[] = {
+    {"API set", "API set"},
+    {"loaded under this name", "already loaded"},
+    {"known DLL", "known DLLs"},
+    {"folder of the DLL that was asked for", "folder of the DLL that was asked for"},
+    {"folder of the program", "folder of the program"},
+    {"add_dll_directory", "add_dll_directory"},
+    {"SetDllDirectory", "SetDllDirectory"},
+    {"System32", "System32"},
+    {"System", "System"},
+    {"Windows folder", "Windows folder"},
+    {"working directory", "working directory"},
+    {"PATH", "PATH"},
+};
+
+static const struct stage *stages_of(const struct html *h, size_t *ret_n)
 {
-    for (size_t i = 0; i < STAGES; i++) {
-        if (strcmp(stages[i].via, via) == 0) {
-            return stages[i].title;
-        }
-    }
-    return strcmp(via, "path") == 0 ? "path as given" : via;
+    *ret_n = h->is_windows ? sizeof windows_stages / sizeof *windows_stages
+                           : sizeof linux_stages / sizeof *linux_stages;
+    return h->is_windows ? windows_stages : linux_stages;
 }
 
-static size_t rank_of(const char *via)
+static size_t rank_of(const struct html *h, const char *via)
 {
-    size_t i = 0;
-    while (i < STAGES && strcmp(stages[i].via, via) != 0) {
+    size_t i = 0, n;
+    const struct stage *stages = stages_of(h, &n);
+    while (i < n && strcmp(stages[i].via, via) != 0) {
         i++;
     }
     return i;
+}
+
+static const char *title_of(const struct html *h, const char *via)
+{
+    size_t n, i = rank_of(h, via);
+    const struct stage *stages = stages_of(h, &n);
+    return i < n ? stages[i].title : strcmp(via, "path") == 0 ? "path as given" : via;
 }
 
 /* Steps first <= i < last of a request: one column. */
@@ -77,10 +98,11 @@ static void add_winner(const struct html *h, const json_t *request, column_list 
 static void add_silent(const struct html *h, column_list *columns)
 {
     column_list all = {0};
-    size_t next = 0;
+    size_t next = 0, n_stages;
+    const struct stage *stages = stages_of(h, &n_stages);
     for (size_t i = 0; i < columns->n; i++) {
-        size_t rank = rank_of(columns->items[i].via);
-        if (rank == STAGES) { // a path as given: there is no search
+        size_t rank = rank_of(h, columns->items[i].via);
+        if (rank == n_stages) { // a path as given: there is no search
             return;
         }
         for (; next < rank; next++) {
@@ -89,7 +111,7 @@ static void add_silent(const struct html *h, column_list *columns)
         VEC_PUSH(h->a, &all, columns->items[i]);
         next = rank + 1 > next ? rank + 1 : next;
     }
-    for (; next < STAGES; next++) {
+    for (; next < n_stages; next++) {
         VEC_PUSH(h->a, &all, ((struct column){stages[next].via, "", 0, 0}));
     }
     *columns = all;
@@ -197,7 +219,7 @@ static void put_ladder(const struct html *h, const json_t *request, const char *
     for (size_t i = 0; i < columns.n; i++) {
         const struct column *c = &columns.items[i];
         fputs("<th scope=\"col\">", h->file);
-        html_text(h, title_of(c->via));
+        html_text(h, title_of(h, c->via));
         if (*c->object) {
             fputs(" of ", h->file);
             html_text(h, html_base(c->object));
@@ -229,10 +251,10 @@ void html_ladders(const struct html *h)
         put_none(h);
         return;
     }
-    fputs(
-        "<p class=\"soft\">A column is a stage of the search, in its order. &#8211; means that the "
-        "search ended before this stage, or that it has nothing to look in.</p>\n",
-        h->file);
+    fprintf(h->file,
+            "<p class=\"soft\">A column is a stage of the search, in its order. &#8211; means that "
+            "the search ended before this stage, or that it %s.</p>\n",
+            h->is_windows ? "is none that this call searches" : "has nothing to look in");
     for (size_t i = 0; i < json_array_size(ladders); i++) {
         const json_t *l = json_array_get(ladders, i);
         const json_t *after = json_object_get(l, "after");

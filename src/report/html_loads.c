@@ -227,7 +227,7 @@ static void put_load(struct timeline *t, size_t i)
     size_t n = count_new(t, s);
     uint64_t key = span_key(t, s);
     t->rows -= t->rows > 0;
-    fputs("<li>dlopen <code>", h->file);
+    fputs(h->is_windows ? "<li>LoadLibraryEx <code>" : "<li>dlopen <code>", h->file);
     html_path(h, html_member(load, "name"));
     fputs("</code> from <code>", h->file);
     html_text(h, html_base(html_member(load, "caller")));

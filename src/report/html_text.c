@@ -75,14 +75,14 @@ const json_t *html_list(const json_t *object, const char *key)
 
 size_t html_n_processes(const struct html *h)
 {
-    const json_t *list = html_list(h->document, "processes");
+    const json_t *list = html_list(h->shown, "processes");
     return list ? json_array_size(list) : 1;
 }
 
 const json_t *html_process(const struct html *h, size_t i)
 {
-    const json_t *list = html_list(h->document, "processes");
-    return list ? json_array_get(list, i) : h->document;
+    const json_t *list = html_list(h->shown, "processes");
+    return list ? json_array_get(list, i) : h->shown;
 }
 
 void html_script(const struct html *h, const json_t *process)

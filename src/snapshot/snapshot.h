@@ -22,6 +22,9 @@
 #include "base/snap.h"
 #include "model/target.h"
 
+/* `kind` of a Windows tree's (docs/windows.md), which model_target_open() does not read. */
+#define SNAPSHOT_WINDOWS "windows"
+
 typedef VEC(const char *) snapshot_texts;
 
 struct snapshot {

@@ -411,7 +411,13 @@ COMMANDS = [
      ["fix: --select is not available for a Windows tree"]),
     ("what is not carried out is not called sound", cublas_of_wheel, ["fix", "--apply"], 3,
      ["this is a Windows tree"]),
-    ("nor is what snapshot would write", cublas_of_wheel, ["snapshot"], 3, ["this is a Windows tree"]),
+    ("snapshot without names", cublas_of_wheel, ["snapshot", "--redact"], 3,
+     ["--redact is not available for a Windows tree"]),
+    ("a page without names", cublas_of_wheel, ["check", "--html", "-", "--redact"], 3,
+     ["--redact is not available for a Windows tree"]),
+    ("a variable that is given", cublas_of_wheel,
+     ["check", "--env", "PATH=C:\\Python312\\Lib\\site-packages\\nvidia\\cublas\\bin"], 3,
+     ["unless the program calls"]),
 ]
 
 

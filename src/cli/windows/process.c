@@ -60,6 +60,11 @@ void cli_restore_signals(void)
 {
 }
 
+bool cli_is_windows(void)
+{
+    return true;
+}
+
 bool cli_names_process(void)
 {
     return false;

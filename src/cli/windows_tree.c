@@ -1,0 +1,113 @@
+#include "cli/windows_tree.h"
+
+#include <string.h>
+
+#include "winldr/path.h"
+
+const char *cli_windows_target(const struct winldr_files *files, struct arena *a, const char *path)
+{
+    const char *name = path && path[0] == '/' ? winldr_files_name(files, a, path) : NULL;
+    return name ? name : path;
+}
+
+/* The machine of the tree, or NULL. */
+static const struct host *machine_of(struct arena *a, struct root *root)
+{
+    struct host *host = arena_alloc(a, sizeof *host);
+    struct gm_err err;
+    if (host_collect(root, a, host, &err) < 0 || host->windows.is_windows.state != HOST_YES) {
+        return NULL;
+    }
+    host_judge(host, a);
+    return host;
+}
+
+/* PATH of the environment's process: the system's, then that of the user whose folder it is in; of
+ * another folder only if there is one user. NULL: not known. */
+static const char *path_of(struct arena *a, const struct host_windows *w, const char *folder)
+{
+    const struct host_windows_user *user = w->users.n == 1 ? &w->users.items[0] : NULL;
+    for (size_t i = 0; i < w->users.n; i++) {
+        const char *home = winldr_path_join(a, "C:\\Users", w->users.items[i].name);
+        if (winldr_path_is_below(folder, home)) {
+            user = &w->users.items[i];
+        }
+    }
+    if (w->path.state != HOST_YES || (w->users.n && !user) ||
+        (user && user->path.state == HOST_UNKNOWN)) {
+        return NULL;
+    }
+    return user && user->path.state == HOST_YES
+               ? arena_printf(a, "%s;%s", w->path.value, user->path.value)
+               : w->path.value;
+}
+
+/* Names of variables differ in nothing by their case there. */
+static const char *variable_of(const struct cli_env *env, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; env && i < env->vars.n; i++) {
+        struct str rest = str_of(env->vars.items[i]);
+        if (winldr_name_part_is(str_cut(&rest, '='), (struct str){name, n})) {
+            return rest.s;
+        }
+    }
+    return NULL;
+}
+
+static void set_environment(struct arena *a, const struct host *host, const struct cli_env *env,
+                            struct winldr_python *py)
+{
+    if (host) {
+        py->path = path_of(a, &host->windows, py->folder);
+        py->cuda_path = host_variable(host, "CUDA_PATH");
+        py->hip_path = host_variable(host, "HIP_PATH");
+        py->unsafe_search = host->windows.safe_search.state == HOST_NO;
+        py->known_dlls = host->windows.known_dlls.items; // NULL where there are none
+        py->n_known_dlls = host->windows.known_dlls.n;
+    }
+    const char *path = variable_of(env, "PATH"), *cuda = variable_of(env, "CUDA_PATH");
+    const char *hip = variable_of(env, "HIP_PATH");
+    py->path = path ? path : py->path;
+    py->cuda_path = cuda ? cuda : py->cuda_path;
+    py->hip_path = hip ? hip : py->hip_path;
+}
+
+int cli_windows_open(struct cli_windows_tree *t, struct arena *a, struct root *root,
+                     const char *target, const struct cli_env *env, struct gm_err *err)
+{
+    struct winldr_pythons pythons;
+    *t = (struct cli_windows_tree){0};
+    winldr_files_open_root(&t->files, root, a);
+    t->target = cli_windows_target(&t->files, a, target);
+    if (!winldr_is_tree(&t->files, t->target)) {
+        return 0;
+    }
+    t->host = machine_of(a, root);
+    int rc = kb_open(&t->kb, a, root, NULL, err);
+    if (rc < 0) {
+        return rc;
+    }
+    winldr_find_pythons(&t->files, t->target, &pythons);
+    t->n = pythons.items.n;
+    t->all = arena_array(a, t->n + 1, sizeof *t->all);
+    for (size_t i = 0; i < t->n; i++) {
+        struct winldr_python *py = &pythons.items.items[i];
+        set_environment(a, t->host, env, py);
+        t->all[i] = (struct diag_windows){
+            .arena = a, .files = &t->files, .py = py, .kb = &t->kb, .host = t->host};
+    }
+    return 1;
+}
+
+void cli_windows_judge(struct cli_windows_tree *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        diag_windows_judge(&t->all[i]);
+    }
+}
+
+void cli_windows_close(struct cli_windows_tree *t)
+{
+    winldr_files_close(&t->files);
+}
