@@ -174,7 +174,7 @@ _gpumend()
         word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --page-size --batch --tree --invert --html --snapshot --json --limit --help"
         ;;
     explain)
-        word="--all --follow --here --list --kb --json --limit --help"
+        word="--all --follow --here --root --list --kb --json --limit --help"
         ;;
     devices)
         word="--root --json --limit --help"

@@ -8,12 +8,13 @@
 #include "cli/limit.h"
 #include "report/cause.h"
 
-enum { O_JSON = 1, O_LIST, O_FOLLOW, O_HERE, O_KB, O_ALL };
+enum { O_JSON = 1, O_LIST, O_FOLLOW, O_HERE, O_KB, O_ALL, O_ROOT };
 
 static const struct cli_option options[] = {
     {"all", NULL, "print every repair, not only the first three", O_ALL},
     {"follow", NULL, "explain a log that grows; print what is certain at once", O_FOLLOW},
     {"here", NULL, "check this machine too, and say where both agree", O_HERE},
+    {"root", "DIR", "check the machine whose file system is below DIR, as --here does", O_ROOT},
     {"list", NULL, "print every cause with its one-sentence title", O_LIST},
     {"kb", "DIR", "add these rows and failures to the knowledge base (docs/kb.md)", O_KB},
     CLI_OPTION_LIMIT_LARGE,
@@ -59,7 +60,7 @@ struct explain_words {
     struct arena arena;
     VEC(const char *) files;
     const char *text;
-    const char *kb;
+    const char *kb, *root;
     bool json, list, follow, here, all;
 };
 
@@ -71,6 +72,7 @@ static void explain_take(struct explain_words *w, int option, const struct cli_a
     w->here |= option == O_HERE;
     w->all |= option == O_ALL;
     w->kb = option == O_KB ? args->value : w->kb;
+    w->root = option == O_ROOT ? args->value : w->root;
     if (option == CLI_ARGUMENT && args->only_arguments) {
         w->text = w->text ? arena_printf(&w->arena, "%s %s", w->text, args->value) : args->value;
     } else if (option == CLI_ARGUMENT) {
@@ -120,6 +122,7 @@ static int run_words(struct explain_words *w)
         .n_files = w->files.n,
         .text = w->text,
         .kb = w->kb,
+        .root = w->root,
         .json = w->json,
         .follow = w->follow,
         .here = w->here,
@@ -131,6 +134,9 @@ static int run_words(struct explain_words *w)
     if (w->text ? w->files.n > 0 : w->follow && w->files.n > 1) {
         return cli_fail(CLI_USAGE, w->text ? "explain: either files or a text behind --"
                                            : "explain: --follow takes one LOG");
+    }
+    if (w->here && w->root) {
+        return cli_fail(CLI_USAGE, "explain: either --here or --root");
     }
     if (!w->text && w->files.n == 0) {
         (void)cli_fail(CLI_USAGE,

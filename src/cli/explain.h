@@ -9,6 +9,7 @@ struct explain_asked {
     size_t n_files;
     const char *text; // instead of files, or NULL
     const char *kb;   // --kb, or NULL
+    const char *root; // --root, or NULL
     bool json, follow, here, all;
 };
 

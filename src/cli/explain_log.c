@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "cli/explain.h"
 #include "cli/limit.h"
+#include "cli/windows_tree.h"
 #include "diag/finding.h"
 #include "kb/failures.h"
 #include "log/log.h"
@@ -27,6 +28,9 @@ struct explain {
     struct model_target target; // with --here
     struct diag_report here;
     bool looked;
+    struct root tree_root; // with is_windows
+    struct cli_windows_tree tree;
+    bool is_windows;   // what was looked at is a Windows tree
     char *block;       // READ_BYTES
     json_t *documents; // of several files
     int status;
@@ -34,10 +38,19 @@ struct explain {
 
 /* ------------------------------------------------------------------ the answer */
 
+static bool fails_there(const struct report_log *l)
+{
+    bool fails = false;
+    for (size_t i = 0; l->windows && i < l->windows->n; i++) {
+        fails |= l->windows->items[i].outcome == DIAG_WINDOWS_FAILS;
+    }
+    return fails;
+}
+
 static int explain_status(const struct report_log *l)
 {
     const struct log_candidate *best = report_log_best(l);
-    bool here = !best && l->here && l->here->verdict == DIAG_BROKEN;
+    bool here = !best && ((l->here && l->here->verdict == DIAG_BROKEN) || fails_there(l));
     return here || (best && best->cause) ? CLI_FINDINGS : best ? CLI_OK : CLI_CANNOT;
 }
 
@@ -80,14 +93,32 @@ static int explain_print_json(struct explain *e, const struct report_log *shown)
     return rc == 0 && fputc('\n', stdout) != EOF ? 0 : -1;
 }
 
+/* The loads that the log names, in the tree. */
+static void ask_windows(struct explain *e, struct arena *a, const struct log_result *result,
+                        diag_windows_answers *ret)
+{
+    diag_windows_subjects *subjects = arena_alloc(a, sizeof *subjects);
+    diag_windows_read_log(a, result, subjects);
+    for (size_t i = 0; i < e->tree.n; i++) {
+        diag_windows_ask(&e->tree.all[i], subjects, ret);
+    }
+    diag_windows_ask_rest(a, subjects, ret);
+}
+
 static void explain_answer(struct explain *e, const char *file, struct log *log, struct arena *a)
 {
     struct log_result result;
+    diag_windows_answers answers = {0};
     log_judge(log, a, &result);
+    if (e->is_windows) {
+        ask_windows(e, a, &result, &answers);
+    }
     struct report_log shown = {
         .file = explain_is_one(e) ? NULL : file,
         .result = &result,
         .here = e->looked ? &e->here : NULL,
+        .machine = e->asked->root ? "the machine below --root" : "this machine",
+        .windows = e->is_windows ? &answers : NULL,
         .all_repairs = e->asked->all,
         .arena = a,
     };
@@ -287,12 +318,49 @@ static void explain_text(struct explain *e, const char *text)
 
 /* ------------------------------------------------------------------ this machine */
 
+/* Whether a Windows tree was there to be looked at; *ret_rc then says what came of it. */
+static bool look_at_windows(struct explain *e, const struct cli_env *env, int *ret_rc)
+{
+    struct gm_err err;
+    if (!e->asked->root && !cli_is_windows()) {
+        return false;
+    }
+    if (root_open(&e->tree_root, e->asked->root ? e->asked->root : "/", &err) < 0) {
+        *ret_rc = cli_fail(CLI_CANNOT, "explain: %s", str_printable(e->arena, err.text));
+        return true;
+    }
+    int rc = cli_windows_open(&e->tree, e->arena, &e->tree_root, NULL, env, &err);
+    e->is_windows = rc > 0;
+    if (rc > 0) {
+        cli_windows_judge(&e->tree);
+    }
+    *ret_rc =
+        rc < 0 ? cli_fail(CLI_CANNOT, "explain: %s", str_printable(e->arena, err.text)) : CLI_OK;
+    return rc != 0;
+}
+
+static void close_windows(struct explain *e)
+{
+    cli_windows_close(&e->tree);
+    root_close(&e->tree_root);
+}
+
 static int look_here(struct explain *e)
 {
     struct gm_err err;
     struct cli_env env = {0};
-    cli_env_init(&env, e->arena);
+    int rc = CLI_OK;
+    if (!e->asked->root) {
+        cli_env_init(&env, e->arena);
+    }
+    if (look_at_windows(e, e->asked->root ? NULL : &env, &rc)) {
+        return rc;
+    }
+    if (e->asked->root) {
+        (void)cli_env_set(&env, e->arena, CLI_PATH_ELSEWHERE); // has its '='
+    }
     struct model_target_options options = {
+        .root_path = e->asked->root,
         .kb_path = e->asked->kb,
         .env = env.vars.items,
         .n_env = env.vars.n,
@@ -300,7 +368,8 @@ static int look_here(struct explain *e)
         .uid = getuid(),
     };
     if (model_target_open(&e->target, e->arena, &options, &err) < 0) {
-        return cli_fail(CLI_CANNOT, "explain: --here: %s", str_printable(e->arena, err.text));
+        return cli_fail(CLI_CANNOT, "explain: %s: %s", e->asked->root ? "--root" : "--here",
+                        str_printable(e->arena, err.text));
     }
     diag_run(&e->target.model, &e->here);
     e->looked = true;
@@ -350,10 +419,11 @@ static int open_rules(struct explain *e)
 
 int explain_logs(struct arena *a, const struct explain_asked *asked)
 {
-    struct explain e = {.asked = asked, .arena = a, .root = ROOT_EMPTY, .status = CLI_OK};
+    struct explain e = {
+        .asked = asked, .arena = a, .root = ROOT_EMPTY, .tree_root = ROOT_EMPTY, .status = CLI_OK};
     e.block = arena_alloc(a, READ_BYTES);
     int rc = open_rules(&e);
-    rc = rc == CLI_OK && asked->here ? look_here(&e) : rc;
+    rc = rc == CLI_OK && (asked->here || asked->root) ? look_here(&e) : rc;
     if (rc == CLI_OK) {
         explain_all(&e);
         rc = e.status;
@@ -362,6 +432,7 @@ int explain_logs(struct arena *a, const struct explain_asked *asked)
     if (e.looked) {
         model_target_close(&e.target);
     }
+    close_windows(&e);
     root_close(&e.root);
     return rc;
 }

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "report/windows_check.h"
 
 enum {
     ALSO_MAX = 4,
@@ -282,6 +283,38 @@ static json_t *here_json(const struct report_log *l, const struct log_candidate 
     return o;
 }
 
+static const char *const outcomes_there[] = {[DIAG_WINDOWS_ABSENT] = "absent",
+                                             [DIAG_WINDOWS_FAILS] = "fails",
+                                             [DIAG_WINDOWS_LOADS] = "loads",
+                                             [DIAG_WINDOWS_UNKNOWN] = "unknown"};
+
+static json_t *windows_answer_json(const struct report_log *l, const struct diag_windows_answer *w)
+{
+    json_t *item = json_object(), *repairs = json_array();
+    for (size_t i = 0; w->finding && i < w->finding->repairs.n; i++) {
+        json_add(repairs, report_windows_repair_json(l->arena, &w->finding->repairs.items[i]));
+    }
+    json_put(item, "line", json_integer((json_int_t)w->subject->line));
+    json_put(item, "name", explain_text(l, w->subject->path ? w->subject->path : w->subject->name));
+    json_put(item, "code", w->code ? json_integer(w->code) : json_null());
+    json_put(item, "environment",
+             explain_text(l, w->environment ? w->environment->py->folder : NULL));
+    json_put(item, "outcome", json_string(outcomes_there[w->outcome]));
+    json_put(item, "says", explain_text(l, w->says));
+    json_put(item, "cause", explain_text(l, w->finding ? w->finding->cause : NULL));
+    json_put(item, "repairs", repairs);
+    return item;
+}
+
+static json_t *windows_answers_json(const struct report_log *l)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < l->windows->n; i++) {
+        json_add(list, windows_answer_json(l, &l->windows->items[i]));
+    }
+    return list;
+}
+
 json_t *report_log_json(const struct report_log *l)
 {
     const struct log_candidate *best = report_log_best(l);
@@ -310,6 +343,9 @@ json_t *report_log_json(const struct report_log *l)
     json_put(doc, "mentions", mentions_json(l));
     if (l->here) {
         json_put(doc, "here", here_json(l, best));
+    }
+    if (l->windows) {
+        json_put(doc, "windows", windows_answers_json(l));
     }
     return doc;
 }
@@ -363,22 +399,46 @@ static void here_text(const struct out *o, const struct report_log *l,
     const struct diag_finding *f = best ? borne_out(l, best) : NULL;
     if (f) {
         explain_item(o, l, "here",
-                     arena_printf(l->arena, "the check of this machine agrees: %s", f->summary));
+                     arena_printf(l->arena, "the check of %s agrees: %s", l->machine, f->summary));
         return;
     }
     if (best && best->cause) {
         explain_item(
             o, l, "here",
-            "the check of this machine does not find this: the log is of another machine, the "
-            "fault is gone, or it shows only when the program runs");
+            arena_printf(l->arena,
+                         "the check of %s does not find this: the log is of another machine, the "
+                         "fault is gone, or it shows only when the program runs",
+                         l->machine));
     }
     for (size_t i = 0; i < l->here->findings.n; i++) {
         f = l->here->findings.items[i];
         if (f->severity == DIAG_ERROR) {
             explain_item(o, l, "here",
-                         arena_printf(l->arena, "the check of this machine finds: %s (%s)",
+                         arena_printf(l->arena, "the check of %s finds: %s (%s)", l->machine,
                                       f->summary, diag_causes[f->cause].id));
         }
+    }
+}
+
+/* The loads of the log in the tree. */
+static void windows_text(const struct out *o, const struct report_log *l)
+{
+    for (size_t i = 0; i < l->windows->n; i++) {
+        const struct diag_windows_answer *w = &l->windows->items[i];
+        const char *where = w->environment ? w->environment->py->folder : NULL;
+        explain_item(o, l, "there",
+                     arena_printf(l->arena, "%s%sline %llu: %s%s", where ? where : "",
+                                  where ? ", " : "", (unsigned long long)w->subject->line, w->says,
+                                  w->outcome != DIAG_WINDOWS_LOADS
+                                      ? ""
+                                      : ": the log is of another machine, the fault is gone, or it "
+                                        "lies behind the load"));
+        for (size_t k = 0; w->finding && k < w->finding->repairs.n; k++) {
+            report_windows_repair_text(o, l->arena, &w->finding->repairs.items[k]);
+        }
+    }
+    if (l->windows->n == 0) {
+        explain_item(o, l, "there", "the log names no load of a DLL that could be looked at");
     }
 }
 
@@ -449,6 +509,9 @@ void report_log_text(const struct out *o, const struct report_log *l)
     }
     if (l->here) {
         here_text(o, l, best);
+    }
+    if (l->windows) {
+        windows_text(o, l);
     }
     if (best) {
         also_text(o, l, best);

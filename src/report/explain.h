@@ -8,13 +8,16 @@
 
 #include "base/out.h"
 #include "diag/finding.h"
+#include "diag/windows_log.h"
 #include "log/log.h"
 
 struct report_log {
     const char *file; // as asked for; NULL: there is one log only
     const struct log_result *result;
-    const struct diag_report *here; // the check of this machine, or NULL
-    bool all_repairs;               // otherwise the first few
+    const struct diag_report *here;      // the check of a machine, or NULL
+    const char *machine;                 // which one: "this machine"
+    const diag_windows_answers *windows; // what a Windows tree says of the loads, or NULL
+    bool all_repairs;                    // otherwise the first few
     struct arena *arena;
 };
 
