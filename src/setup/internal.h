@@ -1,0 +1,37 @@
+/* What the files of setup share; not for other rooms. */
+#ifndef GPUMEND_SETUP_INTERNAL_H
+#define GPUMEND_SETUP_INTERNAL_H
+
+#include "setup/setup.h"
+
+struct planner {
+    const struct setup_question *q;
+    struct arena *a;
+    const struct setup_machine *m;
+    struct setup_plan *plan;
+    struct kb_models models;
+    struct kb_builds builds;
+    struct kb_releases releases;
+};
+
+bool setup_is_wsl(const struct planner *p);
+bool setup_is_container(const struct planner *p);
+const char *setup_gpu_text(const struct planner *p); // "NVIDIA H100, compute capability 9.0"
+const char *setup_word(const struct planner *p, const char *text); // for the machine's shell
+const char *setup_python_word(const struct planner *p);            // the environment's interpreter
+/* What keeps programs from the GPU, the first of them; NULL: nothing is known to. */
+const struct host_problem *setup_problem(const struct host_gpu *g);
+
+struct setup_step *setup_step_new(struct planner *p, enum setup_step_kind kind, const char *title);
+void setup_command_add(struct planner *p, struct setup_step *s, const char *command);
+
+/* Each adds its step, if the plan has one. */
+void setup_driver_step_nvidia(struct planner *p);
+void setup_driver_step_amd(struct planner *p);
+void setup_environment_step(struct planner *p);
+void setup_packages_step(struct planner *p);
+void setup_libraries_step(struct planner *p);
+void setup_settings_step(struct planner *p); // settings.c
+void setup_proof_step(struct planner *p);
+
+#endif

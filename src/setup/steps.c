@@ -1,0 +1,310 @@
+/* The steps of a plan, but for the settings: the driver, the environment, the packages, the proof.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "setup/internal.h"
+
+/* ------------------------------------------------------------------ words */
+
+bool setup_is_wsl(const struct planner *p)
+{
+    return p->m->host && p->m->host->wsl.is_wsl.state == HOST_YES;
+}
+
+bool setup_is_container(const struct planner *p)
+{
+    return p->m->host && p->m->host->container.inside.state == HOST_YES;
+}
+
+const char *setup_gpu_text(const struct planner *p)
+{
+    const struct host_gpu *g = p->m->gpu;
+    const char *kind = g->compute_capability.value ? arena_printf(p->a, ", compute capability %s",
+                                                                  g->compute_capability.value)
+                       : g->gfx.value              ? arena_printf(p->a, ", %s", g->gfx.value)
+                                                   : "";
+    return arena_printf(p->a, "%s%s", g->name ? g->name : "the GPU", kind);
+}
+
+const char *setup_word(const struct planner *p, const char *text)
+{
+    return p->plan->windows ? str_powershell_word(p->a, text) : str_shell_word(p->a, text);
+}
+
+/* The environment's interpreter, ready for the shell. */
+const char *setup_python_word(const struct planner *p)
+{
+    const char *folder = p->plan->folder;
+    return p->plan->windows
+               ? arena_printf(p->a, "& %s",
+                              setup_word(p, arena_printf(p->a, "%s\\Scripts\\python.exe", folder)))
+               : setup_word(p, arena_printf(p->a, "%s/bin/python", folder));
+}
+
+struct setup_step *setup_step_new(struct planner *p, enum setup_step_kind kind, const char *title)
+{
+    VEC_PUSH(p->a, &p->plan->steps, (struct setup_step){.kind = kind, .title = title});
+    return &p->plan->steps.items[p->plan->steps.n - 1];
+}
+
+void setup_command_add(struct planner *p, struct setup_step *s, const char *command)
+{
+    VEC_PUSH(p->a, &s->commands, command);
+}
+
+/* ------------------------------------------------------------------ the driver */
+
+const struct host_problem *setup_problem(const struct host_gpu *g)
+{
+    for (size_t i = 0; i < g->problems.n; i++) {
+        if (g->problems.items[i].state != HOST_YES) {
+            return &g->problems.items[i];
+        }
+    }
+    return NULL;
+}
+
+/* A clause as the beginning of a paragraph. */
+static const char *sentence_of(const struct planner *p, const char *text)
+{
+    char *s = arena_strndup(p->a, text, strlen(text));
+    s[0] = s[0] >= 'a' && s[0] <= 'z' ? (char)(s[0] - 'a' + 'A') : s[0];
+    return s;
+}
+
+static const char *driver_need(const struct planner *p)
+{
+    const struct setup_pins *pins = &p->plan->pins;
+    return arena_printf(
+        p->a, "The packages are for CUDA %s and need driver %s or later on this GPU%s%s.",
+        pins->cuda, pins->driver_min, pins->driver_last ? ", whose last branch is " : "",
+        pins->driver_last ? pins->driver_last : "");
+}
+
+/* A driver that is missing or too old. */
+static void driver_install(struct planner *p)
+{
+    const struct setup_pins *pins = &p->plan->pins;
+    const char *have = p->m->driver  ? arena_printf(p->a, "Driver %s is there.", p->m->driver)
+                       : p->m->named ? "Which driver it has is not known."
+                                     : "No driver of NVIDIA's was found.";
+    struct setup_step *s =
+        setup_step_new(p, SETUP_DRIVER,
+                       arena_printf(p->a, "Install NVIDIA's driver %s or later", pins->driver_min));
+    const char *command = NULL, *where = "";
+    if (setup_is_wsl(p)) {
+        where = " WSL uses the driver of Windows: install it there, and no driver in WSL.";
+    } else if (p->plan->windows) {
+        where = " It is NVIDIA's own download for Windows.";
+    } else if (setup_is_container(p)) {
+        where = " A container uses the driver of its host: install it there, and start the "
+                "container with the GPU (gpumend container).";
+    } else if (p->m->host) {
+        command =
+            host_install_nvidia(p->m->host, p->a, p->m->gpu, (unsigned)atoi(pins->driver_min));
+        where = command ? "" : " How this distribution installs such a driver is not known here.";
+    }
+    s->why = arena_printf(p->a, "%s %s%s", have, driver_need(p), where);
+    s->seen = arena_printf(p->a, "nvidia-smi prints driver version %s or later.", pins->driver_min);
+    s->reboot = !setup_is_wsl(p) && !setup_is_container(p);
+    if (command) {
+        setup_command_add(p, s, command);
+    }
+}
+
+void setup_driver_step_nvidia(struct planner *p)
+{
+    const struct host_problem *problem = setup_problem(p->m->gpu);
+    if (p->plan->pins.driver_newer) {
+        driver_install(p);
+        return;
+    }
+    if (p->m->gpu->usable == HOST_YES || !problem) {
+        struct setup_step *s = setup_step_new(p, SETUP_DRIVER, "Keep the driver");
+        s->why = arena_printf(p->a, "Driver %s is there. %s", p->m->driver, driver_need(p));
+        s->seen = "gpumend devices says that programs can use the GPU.";
+        return;
+    }
+    struct setup_step *s = setup_step_new(p, SETUP_DRIVER, "Make the GPU usable");
+    s->why = arena_printf(p->a, "%s. Driver %s is there. %s%s%s", sentence_of(p, problem->text),
+                          p->m->driver, driver_need(p), problem->step ? " To do: " : "",
+                          problem->step ? arena_printf(p->a, "%s.", problem->step) : "");
+    s->seen = "gpumend devices says that programs can use the GPU.";
+    if (problem->command) {
+        setup_command_add(p, s, problem->command);
+    }
+}
+
+/* The wheels have ROCm's libraries in them; the driver is a part of the kernel. */
+void setup_driver_step_amd(struct planner *p)
+{
+    const struct host_problem *problem = setup_problem(p->m->gpu);
+    struct setup_step *s =
+        setup_step_new(p, SETUP_DRIVER, problem ? "Make the GPU usable" : "Keep the driver");
+    s->why =
+        arena_printf(p->a,
+                     "%s%sThe wheels are for ROCm %s and have its libraries in them. Of the "
+                     "machine they need the kernel's amdgpu driver, and access to /dev/kfd and "
+                     "the GPU's render node.",
+                     problem ? sentence_of(p, problem->text) : "", problem ? ". " : "",
+                     p->plan->pins.build->rocm);
+    s->seen = "gpumend devices says that programs can use the GPU.";
+    if (problem && problem->command) {
+        setup_command_add(p, s, problem->command);
+    }
+}
+
+/* ------------------------------------------------------------------ the environment, packages */
+
+void setup_environment_step(struct planner *p)
+{
+    const struct setup_pins *pins = &p->plan->pins;
+    const char *folder = setup_word(p, p->plan->folder);
+    struct setup_step *s =
+        setup_step_new(p, SETUP_ENVIRONMENT,
+                       arena_printf(p->a, "Make an environment with Python %s", pins->python));
+    if (p->plan->uv) {
+        setup_command_add(p, s, arena_printf(p->a, "uv venv --python %s %s", pins->python, folder));
+        s->why = arena_printf(p->a,
+                              "Every package of the plan has a wheel for Python %s. %s, and uv "
+                              "brings it.",
+                              pins->python,
+                              p->m->python
+                                  ? arena_printf(p->a, "The machine has Python %s", p->m->python)
+                                  : "Which Python the machine has is not known");
+    } else {
+        setup_command_add(
+            p, s,
+            arena_printf(p->a, p->plan->windows ? "py -%s -m venv %s" : "python%s -m venv %s",
+                         pins->python, folder));
+        s->why = "Packages of the system and of other programs do not mix with these.";
+    }
+    s->seen =
+        arena_printf(p->a, "%s --version prints Python %s.", setup_python_word(p), pins->python);
+}
+
+static const char *pin_text(const struct planner *p, const struct setup_pin *pin)
+{
+    return pin->extras ? setup_word(p, arena_printf(p->a, "%s[%s]==%s", pin->package, pin->extras,
+                                                    pin->version))
+                       : arena_printf(p->a, "%s==%s", pin->package, pin->version);
+}
+
+static const char *installer(const struct planner *p)
+{
+    return p->plan->uv
+               ? arena_printf(p->a, "uv pip install --python %s", setup_word(p, p->plan->folder))
+               : arena_printf(p->a, "%s -m pip install", setup_python_word(p));
+}
+
+/* What PyTorch's own index has beside torch, built for the same CUDA. */
+static bool is_of_torch(const char *package)
+{
+    return strcmp(package, "torchaudio") == 0 || strcmp(package, "torchvision") == 0;
+}
+
+/* What is from PyTorch's own index goes first: what else is needed is in the plain one. */
+void setup_packages_step(struct planner *p)
+{
+    const struct setup_pins *pins = &p->plan->pins;
+    struct setup_step *s = setup_step_new(p, SETUP_PACKAGES, "Install the packages");
+    const char *own = "", *plain = "";
+    for (size_t i = 0; i < pins->items.n; i++) {
+        const struct setup_pin *pin = &pins->items.items[i];
+        const char **list =
+            strchr(pin->version, '+') || (pins->index && is_of_torch(pin->package)) ? &own : &plain;
+        *list = arena_printf(p->a, "%s %s", *list, pin_text(p, pin));
+    }
+    if (*own) {
+        setup_command_add(p, s,
+                          arena_printf(p->a, "%s%s --index-url https://download.pytorch.org/whl/%s",
+                                       installer(p), own, pins->index));
+    }
+    if (*plain) {
+        setup_command_add(p, s, arena_printf(p->a, "%s%s", installer(p), plain));
+    }
+    s->why = p->plan->device == CHOOSE_DEVICE_CPU
+                 ? "These releases fit one another. What else they need, the installer finds."
+             : pins->build && pins->build->sm.n
+                 ? arena_printf(p->a,
+                                "These releases fit one another, and %s has code for this GPU. "
+                                "What else they need, the installer finds.",
+                                pins->build->package)
+                 : "These releases fit one another and this GPU. What else they need, the "
+                   "installer finds.";
+    s->seen = p->plan->uv
+                  ? arena_printf(p->a, "uv pip check --python %s finds no conflict.",
+                                 setup_word(p, p->plan->folder))
+                  : arena_printf(p->a, "%s -m pip check prints: No broken requirements found.",
+                                 setup_python_word(p));
+}
+
+/* NVIDIA's wheels put the libraries into folders in which the loader does not look. */
+void setup_libraries_step(struct planner *p)
+{
+    if (p->plan->device != CHOOSE_DEVICE_CUDA || !p->plan->row->hook) {
+        return;
+    }
+    struct setup_step *s = setup_step_new(p, SETUP_LIBRARIES, "Make the libraries findable");
+    s->why = arena_printf(
+        p->a, "NVIDIA's wheels put their libraries into folders in which %s does not look.",
+        p->plan->row->engines);
+    if (p->plan->windows) {
+        setup_command_add(
+            p, s,
+            arena_printf(p->a, "$env:PATH = (Resolve-Path %s).Path + ';' + $env:PATH",
+                         setup_word(p, arena_printf(p->a,
+                                                    "%s\\Lib\\site-packages\\nvidia\\cublas\\"
+                                                    "bin",
+                                                    p->plan->folder))));
+        s->why = arena_printf(p->a, "%s The line holds for this PowerShell alone.", s->why);
+        s->seen = "where.exe cublas64_12.dll prints a path in that folder.";
+        return;
+    }
+    setup_command_add(p, s,
+                      arena_printf(p->a, "gpumend enable --import %s %s", p->plan->row->module,
+                                   setup_word(p, p->plan->folder)));
+    s->why = arena_printf(p->a,
+                          "%s A hook in the environment loads them first; gpumend disable takes it "
+                          "back.",
+                          s->why);
+    s->seen = "The next step finds no error.";
+}
+
+/* ------------------------------------------------------------------ the proof */
+
+/* gpumend.exe has neither check nor probe. */
+static void proof_step_import(struct planner *p)
+{
+    struct setup_step *s = setup_step_new(p, SETUP_PROOF, "Prove it");
+    bool gpu = p->plan->device != CHOOSE_DEVICE_CPU;
+    const char *code =
+        gpu ? p->plan->row->counts : arena_printf(p->a, "import %s", p->plan->row->module);
+    setup_command_add(p, s,
+                      arena_printf(p->a, "%s -c %s", setup_python_word(p), setup_word(p, code)));
+    s->why = "The import loads every library that it needs.";
+    s->seen = gpu ? "It prints 1 or more: the GPUs that it can use." : "It ends without an error.";
+}
+
+void setup_proof_step(struct planner *p)
+{
+    const char *folder = setup_word(p, p->plan->folder);
+    bool gpu = p->plan->device != CHOOSE_DEVICE_CPU;
+    // On the CPU check would judge the use of a GPU that the plan does without.
+    if (p->plan->windows || !gpu) {
+        proof_step_import(p);
+        return;
+    }
+    struct setup_step *s = setup_step_new(p, SETUP_PROOF, "Prove it");
+    setup_command_add(
+        p, s, arena_printf(p->a, "gpumend check --import %s %s", p->plan->row->module, folder));
+    if (gpu) {
+        setup_command_add(p, s, arena_printf(p->a, "gpumend probe %s", folder));
+    }
+    s->why = gpu ? "check follows every library that the packages load; probe computes on the GPU."
+                 : "check follows every library that the packages load.";
+    s->seen = gpu ? "check finds no error, and every stage of probe that runs passes."
+                  : "check finds no error.";
+}
