@@ -138,11 +138,13 @@ void host_describe_pci(struct host_look *l, struct host_gpu *g)
     describe_chip(g);
 }
 
+/* A device of which it cannot be seen what it is may be a GPU. */
 static void pci_read_device(struct host_look *l, const char *bdf)
 {
     const char *dir = path_join(l->arena, bus, bdf);
     struct host_gpu g = {.kind = "pci", .bdf = bdf, .revision = UINT32_MAX};
     if (!hex_file(l, dir, "vendor", &g.vendor_id) || !hex_file(l, dir, "class", &g.class_id)) {
+        l->host->pci = host_unknown(bus, arena_printf(l->arena, "what %s is cannot be read", bdf));
         return;
     }
     g.vendor = id_vendor(g.vendor_id);
@@ -185,6 +187,7 @@ void host_collect_pci(struct host_look *l)
         }
     }
     if (dir.truncated) {
+        h->pci = host_unknown(bus, "it has more devices than are looked at");
         VEC_PUSH(l->arena, &h->notes,
                  arena_printf(l->arena, "%s has more than %d entries: the rest was not looked at",
                               bus, HOST_NODES_MAX));
