@@ -76,7 +76,9 @@ static void take_host(const struct host *h, struct setup_machine *ret)
     uint16_t machine = machine_of(h);
     ret->host = h;
     ret->gpu = gpu_of(h);
-    ret->gpus_unknown = h->gpus.n == 0 && h->pci.state == HOST_UNKNOWN;
+    // WSL has the GPUs of Windows as one device, which a distribution may lack.
+    ret->gpus_unknown =
+        !ret->gpu && (h->pci.state == HOST_UNKNOWN || h->wsl.is_wsl.state == HOST_YES);
     ret->windows = h->windows.is_windows.state == HOST_YES;
     ret->platform = ret->windows            ? "windows-x86-64"
                     : machine == EM_X86_64  ? "linux-x86-64"

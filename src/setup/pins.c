@@ -461,6 +461,15 @@ static bool has_engines(const struct finder *f, const struct plan_solve_answer *
     return true;
 }
 
+/* Whether torch comes from PyTorch's index `cpu`. The plain index has CPU-only wheels for Windows
+ * and wheels for CUDA for Linux; PyTorch's commands for "CPU only" name that index (uv, "Using uv
+ * with PyTorch"; pytorch.org, "Previous PyTorch Versions"). */
+static bool is_of_cpu_index(const struct finder *f, const char *package)
+{
+    return f->device == CHOOSE_DEVICE_CPU && strcmp(package, "torch") == 0 &&
+           !f->q->machine->windows;
+}
+
 static void pins_keep(struct finder *f, const struct plan_solve_answer *answer,
                       struct setup_pins *ret)
 {
@@ -472,16 +481,20 @@ static void pins_keep(struct finder *f, const struct plan_solve_answer *answer,
                                        ? build_of(f, c->package->name, c->release->version)
                                        : NULL;
         bool own = b && !is_plain(f, b);
+        bool cpu = is_of_cpu_index(f, c->package->name);
+        // Its builds are labelled +cpu, which is known of those for x86-64 alone.
+        bool x86 = strcmp(f->q->machine->platform, "linux-x86-64") == 0;
+        const char *label = own ? b->build : cpu && x86 ? "cpu" : NULL;
         struct setup_pin pin = {
             .package = c->package->name,
-            .version = own ? arena_printf(f->a, "%s+%s", c->release->version, b->build)
-                           : c->release->version,
+            .version = label ? arena_printf(f->a, "%s+%s", c->release->version, label)
+                             : c->release->version,
             .extras = gpu && main ? f->app->extras : NULL,
             .why = c->why,
             .row = c->release->row ? arena_printf(f->a, "releases/%s", c->release->row) : NULL};
         VEC_PUSH(f->a, &ret->items, pin);
         ret->build = ret->build ? ret->build : b;
-        ret->index = own ? b->build : ret->index;
+        ret->index = cpu ? "cpu" : own ? b->build : ret->index;
         ret->cuda = ret->cuda ? ret->cuda : b ? b->cuda : NULL;
         if (b && b->cuda && f->device == CHOOSE_DEVICE_CUDA) {
             ret->driver_min = newer_of(build_driver(f, b), ret->driver_min);

@@ -58,33 +58,97 @@ static const char *model_name(const struct planner *p)
     return strncmp(name, "whisper:", 8) == 0 ? name + 8 : name;
 }
 
+/* ------------------------------------------------------------------ threads */
+
+/* Processors that programs here may use; 0: not known. */
+static unsigned processors(const struct planner *p)
+{
+    const struct host_fact *cores = p->m->host ? &p->m->host->cpu.cores : NULL;
+    return cores && cores->state == HOST_YES && cores->number <= 4096 ? (unsigned)cores->number : 0;
+}
+
+/* The argument that sets the number of threads on the CPU; "": it stays at the default. Names:
+ * faster_whisper/transcribe.py, whisperx/asr.py, docs/parallel.md of CTranslate2. */
+static const char *threads_argument(const struct planner *p)
+{
+    unsigned n = p->plan->device == CHOOSE_DEVICE_CPU ? processors(p) : 0;
+    const char *app = p->plan->app;
+    const char *name = strcmp(app, "faster-whisper") == 0 ? "cpu_threads"
+                       : strcmp(app, "whisperx") == 0     ? "threads"
+                                                          : "intra_threads";
+    return n ? arena_printf(p->a, ", %s=%u", name, n) : "";
+}
+
+static const char *threads_text(const struct planner *p)
+{
+    unsigned n = processors(p);
+    return n ? arena_printf(p->a,
+                            "%u %s usable here; CTranslate2 advises no more threads than there are "
+                            "physical cores, so where two processors share a core, half of them",
+                            n, n == 1 ? "processor is" : "processors are")
+             : "How many processors it has is not known: the default is 4 threads, and CTranslate2 "
+               "advises no more than there are physical cores";
+}
+
+/* docs/hardware_support.md and docs/performance.md of CTranslate2. */
+static const char *ctranslate2_on_cpu(const struct planner *p)
+{
+    bool x86 = strstr(p->m->platform, "x86-64");
+    return arena_printf(p->a, "%s%s.",
+                        x86 ? "On the CPU its wheels compute with Intel MKL on Intel's processors "
+                              "and with oneDNN on others, and int8 is what CTranslate2 advises "
+                              "there. "
+                            : "int8 is what CTranslate2 advises on a CPU. ",
+                        threads_text(p));
+}
+
+/* "CPU threading and TorchScript inference" in PyTorch's documentation. */
+static void torch_on_cpu(struct planner *p)
+{
+    unsigned n = processors(p);
+    VEC_PUSH(p->a, &p->plan->notes,
+             arena_printf(p->a,
+                          "On the CPU torch computes with as many threads as there are cores; "
+                          "OMP_NUM_THREADS in the environment or torch.set_num_threads() sets "
+                          "another number, such as that of the processors in a container's "
+                          "quota.%s",
+                          n ? arena_printf(p->a, " %u %s usable here.", n,
+                                           n == 1 ? "processor is" : "processors are")
+                            : ""));
+}
+
+/* ------------------------------------------------------------------ the step */
+
 static const char *settings_code(const struct planner *p)
 {
-    const char *type = choose_compute_name(p->plan->compute);
+    const char *type = choose_compute_name(p->plan->compute), *threads = threads_argument(p);
     const char *app = p->plan->app;
     if (strcmp(app, "faster-whisper") == 0) {
         return arena_printf(p->a,
                             "from faster_whisper import WhisperModel\n"
-                            "model = WhisperModel(\"%s\", device=\"%s\", compute_type=\"%s\")",
-                            model_name(p), device_word(p), type);
+                            "model = WhisperModel(\"%s\", device=\"%s\", compute_type=\"%s\"%s)",
+                            model_name(p), device_word(p), type, threads);
     }
     if (strcmp(app, "whisperx") == 0) {
         return arena_printf(p->a,
                             "import whisperx\n"
-                            "model = whisperx.load_model(\"%s\", \"%s\", compute_type=\"%s\")",
-                            model_name(p), device_word(p), type);
+                            "model = whisperx.load_model(\"%s\", \"%s\", compute_type=\"%s\"%s)",
+                            model_name(p), device_word(p), type, threads);
     }
     return arena_printf(p->a,
                         "import ctranslate2\n"
                         "model = ctranslate2.models.Whisper(FOLDER, device=\"%s\", "
-                        "compute_type=\"%s\")",
-                        device_word(p), type);
+                        "compute_type=\"%s\"%s)",
+                        device_word(p), type, threads);
 }
 
 void setup_settings_step(struct planner *p)
 {
     struct choose_memory need;
     uint64_t memory = memory_of(p);
+    if (p->plan->device == CHOOSE_DEVICE_CPU && p->plan->pins.index) {
+        torch_on_cpu(p);
+    }
     if (!p->plan->row->whisper) {
         return;
     }
@@ -108,6 +172,10 @@ void setup_settings_step(struct planner *p)
                               "known, so this is the smallest type.",
                               model_name(p), choose_gib(p->a, need.bytes),
                               choose_compute_name(p->plan->compute), choose_memory_name(need.how));
+    if (p->plan->device == CHOOSE_DEVICE_CPU) {
+        s->title = "Choose the compute type and the number of threads";
+        s->why = arena_printf(p->a, "%s %s", s->why, ctranslate2_on_cpu(p));
+    }
     s->seen = arena_printf(
         p->a, "%s -c %s lists %s.", setup_python_word(p),
         setup_word(p, arena_printf(p->a,

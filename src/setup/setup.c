@@ -241,7 +241,8 @@ static int verdict_find(struct planner *p, struct gm_err *err)
                            "rtx-3060-linux, or --for cpu-linux");
         return 0;
     }
-    return p->m->gpu ? gpu_verdict(p, err) : verdict_cpu(p, "no GPU was found", err);
+    return p->m->gpu ? gpu_verdict(p, err)
+                     : verdict_cpu(p, p->m->named ? "it has no GPU" : "no GPU was found", err);
 }
 
 static void steps_make(struct planner *p)

@@ -199,10 +199,29 @@ static const char *installer(const struct planner *p)
                : arena_printf(p->a, "%s -m pip install", setup_python_word(p));
 }
 
-/* What PyTorch's own index has beside torch, built for the same CUDA. */
+/* What PyTorch's own index has, built for the same CUDA or for the CPU. */
 static bool is_of_torch(const char *package)
 {
-    return strcmp(package, "torchaudio") == 0 || strcmp(package, "torchvision") == 0;
+    return strcmp(package, "torch") == 0 || strcmp(package, "torchaudio") == 0 ||
+           strcmp(package, "torchvision") == 0;
+}
+
+static const char *packages_why(const struct planner *p)
+{
+    const struct setup_pins *pins = &p->plan->pins;
+    const char *rest = "What else they need, the installer finds.";
+    if (p->plan->device == CHOOSE_DEVICE_CPU) {
+        return arena_printf(p->a, "These releases fit one another.%s %s",
+                            pins->index ? " torch comes from PyTorch's index for CPUs, whose "
+                                          "wheels are built without CUDA."
+                                        : "",
+                            rest);
+    }
+    return pins->build && pins->build->sm.n
+               ? arena_printf(p->a,
+                              "These releases fit one another, and %s has code for this GPU. %s",
+                              pins->build->package, rest)
+               : arena_printf(p->a, "These releases fit one another and this GPU. %s", rest);
 }
 
 /* What is from PyTorch's own index goes first: what else is needed is in the plain one. */
@@ -225,15 +244,7 @@ void setup_packages_step(struct planner *p)
     if (*plain) {
         setup_command_add(p, s, arena_printf(p->a, "%s%s", installer(p), plain));
     }
-    s->why = p->plan->device == CHOOSE_DEVICE_CPU
-                 ? "These releases fit one another. What else they need, the installer finds."
-             : pins->build && pins->build->sm.n
-                 ? arena_printf(p->a,
-                                "These releases fit one another, and %s has code for this GPU. "
-                                "What else they need, the installer finds.",
-                                pins->build->package)
-                 : "These releases fit one another and this GPU. What else they need, the "
-                   "installer finds.";
+    s->why = packages_why(p);
     s->seen = p->plan->uv
                   ? arena_printf(p->a, "uv pip check --python %s finds no conflict.",
                                  setup_word(p, p->plan->folder))

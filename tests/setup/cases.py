@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "trees"))
-from build import merged, nvidia, system  # noqa: E402
+from build import merged, nvidia, system, without  # noqa: E402
 from machines import MACHINES  # noqa: E402
 
 UBUNTU = {"/usr/lib/os-release": "ID=ubuntu\nVERSION_ID=\"24.04\"\n"}
@@ -21,6 +21,10 @@ TREES["rtx3060-old"] = merged(system(), UBUNTU, nvidia("470.256.02", RTX3060))
 TREES["rtx3060-new"] = merged(system(), nvidia("580.95.05", RTX3060))
 TREES["h100"] = merged(system(), nvidia("570.124.06", ("0000:18:00.0", 0x2330, "NVIDIA H100 80GB HBM3"),
                                         pci_class=0x030200))
+TREES["no-bus"] = without(MACHINES["cpu-only"][1], "/sys")
+# A device whose class this user may not read: it may be a GPU.
+TREES["bus-unread"] = merged(system(), {"/sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n"})
+TREES["wsl-no-gpu"] = without(MACHINES["wsl-good"][1], "nodes", "/usr/lib/wsl")
 
 APPS = ("faster-whisper", "whisperx", "speaches", "ctranslate2", "torch", "onnxruntime",
         "openai-whisper", "vllm", "jax", "tensorflow", "cupy", "bitsandbytes", "llama-cpp-python")
@@ -54,7 +58,15 @@ CASES = [
     ("torch-rtx3060-new", ["torch", "--for", "rtx3060-new/"], "gpu", ["torch==2."]),
     ("torch-pascal", ["torch", "--root", "gtx1080-driver-580"], "gpu", ["torch==2.9.1+cu126"]),
     ("torch-kepler", ["torch", "--root", "driver-470"], "gpu", ["+cu118"]),
-    ("torch-cpu", ["torch", "--root", "cpu-only"], "cpu", []),
+    ("torch-cpu", ["torch", "--root", "cpu-only"], "cpu",
+     ["torch==2.15.0+cpu --index-url https://download.pytorch.org/whl/cpu"]),
+    ("torch-cpu-windows", ["torch", "--for", "cpu-windows"], "cpu", ["pip install torch==2"]),
+    ("whisperx-cpu", ["whisperx", "--root", "cpu-only"], "cpu",
+     ["torchaudio==2.8.0 torchvision==0.23.0 --index-url https://download.pytorch.org/whl/cpu",
+      "threads=16"]),
+    ("torch-no-bus", ["torch", "--root", "no-bus"], "unknown", ["its GPUs cannot be seen"]),
+    ("torch-bus-unread", ["torch", "--root", "bus-unread"], "unknown", ["its GPUs cannot be seen"]),
+    ("torch-wsl-no-gpu", ["torch", "--root", "wsl-no-gpu"], "unknown", ["its GPUs cannot be seen"]),
     ("torch-spark", ["torch", "--for", "dgx-spark"], "gpu", ["580.65.06"]),
     ("cupy-cpu", ["cupy", "--root", "cpu-only"], "not", ["cannot work"]),
     ("cupy-h100", ["cupy", "--root", "h100"], "gpu", ["'cupy-cuda12x[ctk]==14.2.0'"]),
