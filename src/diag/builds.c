@@ -228,22 +228,27 @@ static void rule_objects(struct diag *d, const struct machine *x)
 
 /* ------------------------------------------------------------------ packages of their own */
 
-/* Packages whose build for the GPU has a name of its own. */
+/* Packages whose build for the GPU has a name of its own. There are builds with CUDA that have the
+ * name of the other all the same: conda-forge's (onnxruntime-feedstock, variants with
+ * cuda_compiler), and jaxlib's before it had plugins (jax, jaxlib/tools/build_wheel.py). */
 static const struct {
     const char *cpu, *gpu; // gpu: what is installed for NVIDIA, as pip takes it
     const char *with[4];   // any of these installed: the GPU build is there as well
+    const char *part;      // a file below site-packages of builds for CUDA under the CPU's name
     bool beside;           // the GPU's part comes beside what is there
     enum diag_severity severity;
 } pairs[] = {
-    {"tensorflow-cpu", "tensorflow[and-cuda]", {"tensorflow"}, false, DIAG_WARNING},
+    {"tensorflow-cpu", "tensorflow[and-cuda]", {"tensorflow"}, NULL, false, DIAG_WARNING},
     {"onnxruntime",
      "onnxruntime-gpu",
      {"onnxruntime-gpu", "onnxruntime-rocm", "onnxruntime-migraphx"},
+     "onnxruntime/capi/libonnxruntime_providers_cuda.so",
      false,
      DIAG_NOTE},
     {"jaxlib",
      "jax[cuda12]",
      {"jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm7-plugin"},
+     "jaxlib/cuda/_solver.so",
      true,
      DIAG_NOTE},
 };
@@ -265,12 +270,34 @@ static const char *install_for(struct diag *d, const char *gpu)
     return b ? diag_release_command(d, "", gpu, b->versions) : diag_pip(d, diag_quote(d, gpu));
 }
 
+/* What such a build loads when it is used is not in the knowledge base. */
+static bool is_for_cuda(struct diag *d, const struct py_dist *dist, const char *part)
+{
+    const char *path = part ? path_join(d->a, dist->site, part) : NULL;
+    return path && model_real_path(d->m, path);
+}
+
+static void rule_other_builds(struct diag *d)
+{
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const struct py_dist *dist = built_dist(d, pairs[i].cpu);
+        if (dist && !has_any(d, pairs[i].with, 4) && is_for_cuda(d, dist, pairs[i].part)) {
+            d->unsure = true;
+            VEC_PUSH(d->a, &d->report->notes,
+                     arena_printf(d->a,
+                                  "%s is a build with CUDA (%s): what it loads when it uses the "
+                                  "GPU was not looked at",
+                                  title(d, dist), path_join(d->a, dist->site, pairs[i].part)));
+        }
+    }
+}
+
 /* A package that another one brought for small models on the CPU is nobody's mistake. */
 static void rule_pairs(struct diag *d, const struct machine *x)
 {
     for (size_t i = 0; x->nvidia && i < sizeof pairs / sizeof *pairs; i++) {
         const struct py_dist *dist = built_dist(d, pairs[i].cpu);
-        if (!dist || has_any(d, pairs[i].with, 4) ||
+        if (!dist || has_any(d, pairs[i].with, 4) || is_for_cuda(d, dist, pairs[i].part) ||
             (!pairs[i].beside && diag_required_by(d, pairs[i].cpu))) {
             continue;
         }
@@ -346,6 +373,9 @@ static void rule_ort(struct diag *d, const struct machine *x)
 
 void diag_rule_builds(struct diag *d)
 {
+    if (d->m->env) {
+        rule_other_builds(d);
+    }
     if (!d->m->host || !d->m->env) {
         return;
     }

@@ -193,6 +193,9 @@ static void rule_left(struct diag *d, const char *info, const struct kb_import *
 {
     struct py_module module;
     py_module_find(d->m->env, row->module, &module);
+    if (module.kind != PY_MODULE_NONE && py_owner(d->m->env, module.file).dist) {
+        return; // onnxruntime's module is onnxruntime-gpu's by now: nothing is missing
+    }
     struct diag_finding *f =
         diag_add(d, DIAG_PACKAGE_INCOMPLETE, row->package, row->package,
                  arena_printf(d->a,

@@ -294,6 +294,11 @@ void diag_rule_drivers(struct diag *d);
 /* Whether the target has a program that would use a GPU of this vendor; the first such package or
  * file in *ret_who. A machine without a target: true, and *ret_who NULL. (devices.c) */
 bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who);
+
+/* Before the rules: where the target's programs find the driver's libcuda outside of the usual
+ * places, the model's host is one whose GPUs can be used (libcuda.c). */
+void diag_see_own_libcuda(struct diag *d);
+
 void diag_rule_engines(struct diag *d);      // engines.c
 void diag_rule_architecture(struct diag *d); // architecture.c
 void diag_rule_precedence(struct diag *d);   // precedence.c

@@ -332,6 +332,7 @@ void diag_judge(struct model *m, struct diag_report *ret)
     };
     struct diag_report report = {0};
     struct diag d = {.m = m, .a = m->arena, .report = &report};
+    diag_see_own_libcuda(&d);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         rules[i](&d);
     }

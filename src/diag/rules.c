@@ -21,8 +21,47 @@ static void rule_loader(struct diag *d, const struct model_process *p)
                 l->loader.path);
 }
 
+/* The libraries by which an object is known to be linked with glibc. musl's own have "libc.so" or
+ * "libc.musl-*.so.1" (musl, ldso/dynlink.c, load_library). */
+static const char *glibc_need(const struct elf_image *e)
+{
+    static const char *const names[] = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2",
+                                        "ld-linux-*.so.*"};
+    for (size_t i = 0; i < e->n_needs; i++) {
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            if (str_glob(names[k], e->needs[i].name)) {
+                return e->needs[i].name;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* What shows that the packages are for glibc; NULL: they may be built for musl. */
+static const char *glibc_evidence(struct diag *d, const struct model_process *p)
+{
+    for (size_t i = 0; i < p->ldso->objects.n; i++) {
+        const struct ldso_object *o = p->ldso->objects.items[i];
+        const char *need = o->file ? glibc_need(&o->file->image) : NULL;
+        if (need) {
+            return arena_printf(d->a, "%s needs %s", path_normal(d->a, o->path), need);
+        }
+    }
+    for (size_t i = 0; i < d->m->foreign.n; i++) {
+        const char *file = d->m->foreign.items[i].file;
+        if (ends_with(file, "-linux-gnu.so")) {
+            return arena_printf(d->a, "%s is for a Python of glibc", file);
+        }
+    }
+    return NULL;
+}
+
 static void rule_musl(struct diag *d, const struct model_process *p)
 {
+    const char *evidence = glibc_evidence(d, p);
+    if (!evidence) {
+        return;
+    }
     struct diag_finding *f =
         diag_add(d, DIAG_MUSL, p->ldso->loader.path, p->ldso->loader.path,
                  arena_printf(d->a,
@@ -31,6 +70,7 @@ static void rule_musl(struct diag *d, const struct model_process *p)
                               p->ldso->main->path));
     diag_seen_in(d, f, p);
     diag_evidence(d, f, "its loader is %s", p->ldso->loader.path);
+    diag_evidence(d, f, "%s", evidence);
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                 "Use an image or a system with glibc (Debian, Ubuntu, Rocky).");
 }
@@ -262,8 +302,9 @@ static void rule_extension(struct diag *d, const struct model_foreign *x)
 
 void diag_rule_extension(struct diag *d)
 {
-    for (size_t i = 0; i < d->m->processes.n; i++) {
-        if (is_musl(d->m->processes.items[i])) {
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        const struct diag_finding *f = d->report->findings.items[i];
+        if (f->cause == DIAG_MUSL) {
             return; // that is the root cause: nothing here is for this interpreter
         }
     }

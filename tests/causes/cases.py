@@ -716,11 +716,11 @@ def musl_for_a_program_of_glibc(t, bad):
     return {"target": "/opt/app/app"}
 
 
-@case("musl", "platform-unsupported", MUSL_LOADER)
+@case("musl", "platform-unsupported", MUSL_LOADER, evidence="_ext.* is for a Python of glibc")
 def musl(t, bad):
     t.python(interp=MUSL_LOADER if bad else LOADER)
     t.lib(MUSL_LOADER, soname="ld-musl-x86_64.so.1")
-    t.ctranslate2()
+    t.ctranslate2(needed=["libc.so.6"] if bad else [])
     t.lib("/usr/lib/libcublas.so.12")
     t.lib("/usr/lib/libcublasLt.so.12")
 

@@ -31,6 +31,7 @@ import devices  # noqa: E402,F401  (adds its cases)
 import engines  # noqa: E402,F401  (adds its cases)
 import entries  # noqa: E402  (adds its cases)
 import gpucode  # noqa: E402,F401  (adds its cases)
+import healthy  # noqa: E402
 import imports  # noqa: E402,F401  (adds its cases)
 import rocm  # noqa: E402,F401  (adds its cases)
 import live  # noqa: E402
@@ -183,6 +184,15 @@ def entries_of(exe, folder, build, expected, verdict=None):
                 if parts & {s.split()[1] for s in p})
 
 
+def nothing_found(exe, folder, build, verdict):
+    """Findings of a tree in which nothing is known to be wrong."""
+    tree = Tree(folder / "tree")
+    document = check(exe, tree, build(tree) or {})
+    yield from ("found: " + told(f) for f in document["findings"])
+    if document["verdict"] != verdict:
+        yield "verdict is %s, not %s: %s" % (document["verdict"], verdict, document["notes"])
+
+
 def every_cause(exe):
     """Each cause has a case, save those that only a log shows (tests/pages.py sees to the pages)."""
     listed = json.loads(gpumend(exe, ["explain", "--list", "--json"])[1])["causes"]
@@ -202,6 +212,8 @@ def tests(exe, show):
         yield case.name, lambda folder, c=case: run_case(exe, c, folder, show)
     for name, row in {**entries.ENTRIES, **codec.ENTRIES}.items():
         yield name, lambda folder, r=row: list(entries_of(exe, folder, *r))
+    for name, row in healthy.HEALTHY.items():
+        yield name, lambda folder, r=row: list(nothing_found(exe, folder, *r))
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
     for name, test in live.ANSWERS.items():

@@ -1,0 +1,73 @@
+"""Trees that work, or of which nothing is known, and that look like a cause: no rule may fire.
+
+HEALTHY holds {name: (function of a tree, verdict)}; the function returns what a case of cases.py
+returns.
+"""
+
+from cases import case  # noqa: F401  (its tree is on the path)
+from tree import MACHINES, MUSL_LOADER, SYSTEM, TAG
+
+GEFORCE = MACHINES["geforce-desktop"][1]
+STATE = "onnxruntime/capi/onnxruntime_pybind11_state.%s.so" % TAG
+PROVIDER = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
+
+
+def left_by_the_other_onnxruntime(t):
+    """A remnant of onnxruntime beside onnxruntime-gpu, whose module it is: nothing is missing."""
+    t.python().machine(GEFORCE)
+    t.onnxruntime(needed=())
+    t.dist("onnxruntime-gpu", "1.23.2", ["onnxruntime/__init__.py", STATE, PROVIDER])
+    t.put(t.site + "/~nnxruntime-1.17.0.dist-info/METADATA",
+          "Metadata-Version: 2.1\nName: onnxruntime\nVersion: 1.17.0\n")
+
+
+def built_for_musl(t):
+    """A distribution with musl has packages of its own."""
+    t.python(interp=MUSL_LOADER)
+    t.lib(MUSL_LOADER, soname="libc.musl-x86_64.so.1")
+    t.ctranslate2(needed=["libc.musl-x86_64.so.1"])
+    module = t.real("%s/ctranslate2/_ext.%s.so" % (t.site, TAG))
+    paths = ["ctranslate2.libs/libctranslate2-01234567.so.4",
+             "ctranslate2/" + module.name.replace("gnu", "musl")]
+    module.rename(t.real(t.site + "/" + paths[1]))
+    t.dist("ctranslate2", "4.8.5", paths)
+    for name in ("libcublas.so.12", "libcublasLt.so.12"):
+        t.lib("/usr/lib/" + name)
+
+
+def libcuda_by_library_path(t):
+    """The driver's libraries are where only LD_LIBRARY_PATH leads."""
+    t.python().torch_for("cuda", "12.4")
+    t.machine({path: text for path, text in GEFORCE.items() if not path.startswith(SYSTEM)
+               and not path.startswith("/usr" + SYSTEM)})
+    t.lib("/usr/local/nvidia/lib64/libcuda.so.550.90.07", soname="libcuda.so.1")
+    t.link("/usr/local/nvidia/lib64/libcuda.so.1", "libcuda.so.550.90.07")
+    return {"env": {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}}
+
+
+def onnxruntime_with_cuda(t):
+    """conda-forge's build for CUDA has the name of the other."""
+    t.python().machine(GEFORCE)
+    t.put(t.site + "/onnxruntime/__init__.py", "")
+    t.lib(t.site + "/" + STATE, soname=None)
+    t.lib(t.site + "/" + PROVIDER)
+    t.dist("onnxruntime", "1.20.0", [STATE, PROVIDER])
+
+
+def jaxlib_with_cuda(t):
+    """jaxlib's own builds for CUDA, before there were plugins."""
+    t.python().machine(GEFORCE)
+    paths = ["jaxlib/xla_extension.so", "jaxlib/cuda/_solver.so"]
+    for name in ("jax", "jaxlib"):
+        t.put("%s/%s/__init__.py" % (t.site, name), "")
+    for path in paths:
+        t.lib(t.site + "/" + path)
+    t.dist("jaxlib", "0.4.20+cuda12.cudnn89", paths)
+    t.dist("jax", "0.4.20", ["jax/__init__.py"])
+
+
+HEALTHY = {
+    "healthy-" + build.__name__.replace("_", "-"): (build, verdict) for build, verdict in (
+        (left_by_the_other_onnxruntime, "ok"), (built_for_musl, "ok"),
+        (libcuda_by_library_path, "ok"), (onnxruntime_with_cuda, "unknown"),
+        (jaxlib_with_cuda, "unknown"))}
