@@ -125,8 +125,31 @@ static void report_failure(struct diag_windows *n, const struct winldr_process *
     VEC_PUSH(a, &n->findings, f);
 }
 
-/* LoadLibrary() refuses a path of 260 characters and more unless LongPathsEnabled is set and the
- * program's manifest allows it, which Python's does. */
+/* A path of 260 characters and more is loaded only with LongPathsEnabled and a program whose
+ * manifest allows it, which Python's does: Microsoft, "Maximum Path Length Limitation"; Python's
+ * "Using Python on Windows", 4.1.1. */
+static void report_long_path(struct diag_windows *n, const char *evidence, bool is_off)
+{
+    static const struct diag_windows_repair enable = {
+        .says = "allow long paths, as an administrator, then start the program again",
+        .powershell =
+            "New-ItemProperty -Path 'HKLM:\\SYSTEM\\CurrentControlSet\\Control\\FileSystem' "
+            "-Name LongPathsEnabled -Value 1 -PropertyType DWORD -Force",
+        .cmd =
+            "reg add HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem /v LongPathsEnabled /t "
+            "REG_DWORD /d 1 /f"};
+    if (!is_off) {
+        VEC_PUSH(n->arena, &n->unknown, evidence);
+        return;
+    }
+    struct diag_windows_finding f = {.cause = "library-unreadable",
+                                     .severity = "error",
+                                     .title = "a path is too long for Windows to load",
+                                     .evidence = evidence};
+    diag_windows_add_repair(n, &f, enable);
+    VEC_PUSH(n->arena, &n->findings, f);
+}
+
 static void judge_long_paths(struct diag_windows *n, const struct winldr_process *p)
 {
     enum { PATH_MAX_WINDOWS = 260 };
@@ -143,7 +166,7 @@ static void judge_long_paths(struct diag_windows *n, const struct winldr_process
                              "only with LongPathsEnabled, which is %s",
                              path, strlen(path), is_off ? "off" : "not known");
             if (!is_known(n, text)) {
-                VEC_PUSH(n->arena, &n->unknown, text);
+                report_long_path(n, text, is_off);
             }
             return;
         }
@@ -278,8 +301,7 @@ void diag_windows_judge(struct diag_windows *n)
         diag_windows_judge_build(n);
         diag_windows_judge_driver(n);
     }
-    if (has_ctranslate2) {
-        diag_windows_judge_first_use(n);
-    }
+    diag_windows_judge_first_use(n);
+    diag_windows_judge_gfx(n);
     diag_windows_judge_hip(n);
 }

@@ -16,12 +16,22 @@ struct diag_windows_repair diag_windows_plain(const char *says, const char *comm
 struct diag_windows_repair diag_windows_pip(const struct diag_windows *n, const char *says,
                                             const char *arguments);
 struct diag_windows_repair diag_windows_directory(const struct diag_windows *n, const char *folder);
+struct diag_windows_repair diag_windows_preload(const struct diag_windows *n, const char *path);
 struct diag_windows_repair diag_windows_on_path(const struct diag_windows *n, const char *folder);
 
 /* windows_machine.c: what depends on the GPUs, drivers and toolkits of the machine. */
-void diag_windows_judge_first_use(struct diag_windows *n);
+const struct host_gpu *diag_windows_gpu(const struct diag_windows *n, enum host_vendor vendor);
 void diag_windows_judge_build(struct diag_windows *n);
 void diag_windows_judge_driver(struct diag_windows *n);
 void diag_windows_judge_hip(struct diag_windows *n);
+
+/* windows_use.c */
+void diag_windows_judge_first_use(struct diag_windows *n);
+bool diag_windows_is_cuda_build(struct diag_windows *n); // ctranslate2's
+
+/* windows_gfx.c */
+void diag_windows_judge_gfx(struct diag_windows *n);
+void diag_windows_add_amd_repair(struct diag_windows *n, struct diag_windows_finding *f,
+                                 const struct host_gpu *g, const char *package);
 
 #endif

@@ -5,7 +5,7 @@
 #include "winldr/path.h"
 #include "winldr/words.h"
 
-static const struct host_gpu *gpu_of(const struct diag_windows *n, enum host_vendor vendor)
+const struct host_gpu *diag_windows_gpu(const struct diag_windows *n, enum host_vendor vendor)
 {
     for (size_t i = 0; n->host && i < n->host->gpus.n; i++) {
         const struct host_gpu *g = &n->host->gpus.items[i];
@@ -16,124 +16,13 @@ static const struct host_gpu *gpu_of(const struct diag_windows *n, enum host_ven
     return NULL;
 }
 
-/* "cublas64_12.dll" as ctranslate2.dll has it: it is opened at the first use of a GPU
- * (src/cuda/cublas_stub.cc). NULL: another build. */
-static const char *cublas_name(struct diag_windows *n)
-{
-    static const char stem[] = "cublas64_";
-    const struct winldr_entry *e = winldr_files_get(
-        n->files, winldr_path_join(n->arena, n->py->site, "ctranslate2\\ctranslate2.dll"));
-    if (e->kind != WINLDR_ENTRY_FILE) {
-        return NULL;
-    }
-    const char *data = (const char *)e->file->image.data;
-    const char *at = data ? memmem(data, e->file->image.size, stem, sizeof stem - 1) : NULL;
-    size_t room = at ? e->file->image.size - (size_t)(at - data) : 0, length = sizeof stem - 1;
-    while (length < room && str_is_digit(at[length])) {
-        length++;
-    }
-    bool whole =
-        at && length > sizeof stem - 1 && room - length >= 5 && memcmp(at + length, ".dll", 5) == 0;
-    return whole ? arena_printf(n->arena, "%.*s.dll", (int)length, at) : NULL;
-}
-
-/* The first use of a GPU by ctranslate2: SetDllDirectory(CUDA_PATH\bin), then a plain
- * LoadLibrary().
- */
-static const struct winldr_load *open_cublas(struct diag_windows *n, const char *name,
-                                             unsigned default_flags, const char *added_path,
-                                             bool with_torch, struct winldr_process **ret)
-{
-    struct arena *a = n->arena;
-    struct winldr_python py = *n->py;
-    py.path = added_path && py.path ? arena_printf(a, "%s;%s", added_path, py.path) : py.path;
-    struct winldr_process *p = winldr_python_start(n->files, &py);
-    winldr_set_default_flags(p, default_flags);
-    winldr_import_package(p, &py, "ctranslate2");
-    if (with_torch) {
-        winldr_import_package(p, &py, "torch");
-    }
-    if (py.cuda_path) {
-        winldr_set_directory(p, winldr_path_join(a, py.cuda_path, "bin"));
-    }
-    *ret = p;
-    return winldr_load(p, name, 0);
-}
-
-static void add_cublas_repairs(struct diag_windows *n, struct diag_windows_finding *f,
-                               const char *name)
-{
-    diag_windows_folders folders = {0};
-    struct winldr_process *p;
-    diag_windows_find_folders(n, &folders);
-    for (size_t i = 0; i < folders.n; i++) {
-        if (diag_windows_has_dll(n, folders.items[i], name) &&
-            winldr_is_loaded(open_cublas(n, name, 0, folders.items[i], false, &p))) {
-            f->cause = "library-not-on-path";
-            f->evidence = arena_printf(n->arena, "%s; it is in %s, which this call does not search",
-                                       f->evidence, folders.items[i]);
-            diag_windows_add_repair(n, f, diag_windows_on_path(n, folders.items[i]));
-            return;
-        }
-    }
-    const char *digits = name + strlen("cublas64_");
-    if (strncmp(digits, "12.", 3) == 0) {
-        diag_windows_add_repair(n, f,
-                                diag_windows_pip(n, "install cuBLAS and put its folder on PATH",
-                                                 "nvidia-cublas-cu12 nvidia-cuda-runtime-cu12"));
-    }
-}
-
-void diag_windows_judge_first_use(struct diag_windows *n)
-{
-    const char *name = gpu_of(n, HOST_NVIDIA) ? cublas_name(n) : NULL;
-    bool torch = winldr_has_package(n->files, n->py, "torch");
-    struct winldr_process *p, *strict;
-    if (!name) {
-        return;
-    }
-    const struct winldr_load *l = open_cublas(n, name, 0, NULL, false, &p);
-    const struct winldr_load *s = open_cublas(n, name, WINLDR_DEFAULT_DIRS, NULL, false, &strict);
-    if (winldr_is_loaded(l) && winldr_is_loaded(s)) {
-        return;
-    }
-    struct winldr_process *both;
-    if (torch && winldr_is_loaded(open_cublas(n, name, WINLDR_DEFAULT_DIRS, NULL, true, &both))) {
-        VEC_PUSH(
-            n->arena, &n->unknown,
-            arena_printf(n->arena,
-                         "ctranslate2's first use of a GPU finds %s if the program has imported "
-                         "torch, which brings it",
-                         name));
-        return;
-    }
-    if (l->outcome == WINLDR_FAILED) {
-        struct diag_windows_finding f = {
-            .cause = "dll-missing",
-            .severity = "error",
-            .title = arena_printf(n->arena, "ctranslate2's first use of a GPU fails: %s",
-                                  winldr_error_text(n->arena, l->code)),
-            .evidence = winldr_load_cause(p, l),
-        };
-        add_cublas_repairs(n, &f, name);
-        VEC_PUSH(n->arena, &n->findings, f);
-    } else if (l->outcome == WINLDR_UNKNOWN) {
-        VEC_PUSH(n->arena, &n->unknown, winldr_load_cause(p, l));
-    } else {
-        VEC_PUSH(n->arena, &n->unknown,
-                 arena_printf(n->arena,
-                              "%s is found by PATH, unless the program calls "
-                              "SetDefaultDllDirectories()",
-                              name));
-    }
-}
-
 /* What torch was built for, and what the machine has. */
 void diag_windows_judge_build(struct diag_windows *n)
 {
     struct arena *a = n->arena;
     struct winldr_torch torch = winldr_torch_read(n->files, n->py);
-    const struct host_gpu *nvidia = gpu_of(n, HOST_NVIDIA), *amd = gpu_of(n, HOST_AMD);
+    const struct host_gpu *nvidia = diag_windows_gpu(n, HOST_NVIDIA),
+                          *amd = diag_windows_gpu(n, HOST_AMD);
     const struct host_gpu *g = nvidia ? nvidia : amd;
     if (!torch.version || !g) {
         return;
@@ -165,6 +54,9 @@ void diag_windows_judge_build(struct diag_windows *n)
                                                      : "--force-reinstall torch --index-url "
                                                        "https://download.pytorch.org/whl/cu126"));
     }
+    if (!nvidia) {
+        diag_windows_add_amd_repair(n, &f, g, "torch");
+    }
     VEC_PUSH(a, &n->findings, f);
 }
 
@@ -172,7 +64,7 @@ void diag_windows_judge_build(struct diag_windows *n)
 void diag_windows_judge_driver(struct diag_windows *n)
 {
     struct winldr_torch torch = winldr_torch_read(n->files, n->py);
-    const struct host_gpu *g = gpu_of(n, HOST_NVIDIA);
+    const struct host_gpu *g = diag_windows_gpu(n, HOST_NVIDIA);
     struct kb_drivers drivers;
     if (!g || !g->driver_version || !torch.cuda || kb_drivers(n->kb, &drivers, NULL) < 0) {
         return;
@@ -200,6 +92,35 @@ void diag_windows_judge_driver(struct diag_windows *n)
     }
 }
 
+/* What a plain call gets after the SDK's copy was loaded by its path. */
+static bool preload_helps(struct diag_windows *n, const char *path)
+{
+    struct winldr_process *p = winldr_python_start(n->files, n->py);
+    (void)winldr_load(p, path, WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR); // kept in p->loads
+    const struct winldr_load *l = winldr_load(p, winldr_path_base(path), 0);
+    return winldr_is_loaded(l) && winldr_name_is(l->module->path, path);
+}
+
+static void report_hip(struct diag_windows *n, const struct host_fact *system, const char *path,
+                       const char *version)
+{
+    struct arena *a = n->arena;
+    const char *name = winldr_path_base(path);
+    struct diag_windows_finding f = {
+        .cause = "library-wrong-copy",
+        .severity = "warning",
+        .title = arena_printf(a, "the driver's %s comes before that of the HIP SDK", name),
+        .evidence = arena_printf(a,
+                                 "a plain LoadLibrary(\"%s\") gets %s (%s), and not %s (%s), "
+                                 "wherever PATH has that",
+                                 name, system->where, system->value, path, version),
+    };
+    if (preload_helps(n, path)) {
+        diag_windows_add_repair(n, &f, diag_windows_preload(n, path));
+    }
+    VEC_PUSH(a, &n->findings, f);
+}
+
 /* The driver's amdhip64_N.dll in System32 comes before the SDK's on PATH (classic search: System32
  * first): llama.cpp#25807, TheRock#6571. */
 void diag_windows_judge_hip(struct diag_windows *n)
@@ -221,17 +142,7 @@ void diag_windows_judge_hip(struct diag_windows *n)
             if (!v.found || !system->value || strcmp(version, system->value) == 0) {
                 continue;
             }
-            VEC_PUSH(
-                a, &n->findings,
-                (struct diag_windows_finding){
-                    .cause = "library-wrong-copy",
-                    .severity = "warning",
-                    .title =
-                        arena_printf(a, "the driver's %s comes before that of the HIP SDK", name),
-                    .evidence = arena_printf(a,
-                                             "a plain LoadLibrary(\"%s\") gets %s (%s), and "
-                                             "not %s (%s), wherever PATH has that",
-                                             name, system->where, system->value, path, version)});
+            report_hip(n, system, path, version);
         }
     }
 }

@@ -57,6 +57,16 @@ struct diag_windows_repair diag_windows_directory(const struct diag_windows *n, 
     };
 }
 
+struct diag_windows_repair diag_windows_preload(const struct diag_windows *n, const char *path)
+{
+    bool plain = str_is_seen(path) && !strchr(path, '"');
+    return (struct diag_windows_repair){
+        .says = arena_printf(n->arena, "load %s before the package is imported", path),
+        .python =
+            plain ? arena_printf(n->arena, "import ctypes; ctypes.CDLL(r\"%s\")", path) : NULL,
+    };
+}
+
 struct diag_windows_repair diag_windows_on_path(const struct diag_windows *n, const char *folder)
 {
     struct arena *a = n->arena;

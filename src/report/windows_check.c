@@ -8,7 +8,9 @@
 /* What no file says, and what is not modelled: the verdict is never "ok" because of these. */
 static const char *const not_looked_at[] = {
     "what the driver does with the GPU",
-    "what the libraries load at run time, but for ctranslate2's cuBLAS (cuDNN's parts, providers)",
+    ("what the libraries load at run time, but for ctranslate2's cuBLAS and cuDNN and "
+     "onnxruntime's "
+     "CUDA provider"),
     ("packages other than torch, ctranslate2, onnxruntime, faster-whisper, whisperx, cupy, "
      "llvmlite and bitsandbytes"),
     "what the start of a DLL does",

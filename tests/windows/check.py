@@ -8,12 +8,15 @@ The trees are made here, of DLLs of a few hundred bytes; neither Wine nor a comp
 
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "causes"))
+import gpufile  # noqa: E402
 import host  # noqa: E402
 import wine  # noqa: E402
 
@@ -282,6 +285,148 @@ def hip_of_driver(tree):
     put(tree, "Program Files/AMD/ROCm/6.2/bin/amdhip64_6.dll", version=(6, 2, 1, 0))
 
 
+def fbgemm(tree, version="2.4.0+cu124"):
+    """The DLL that people see, and the one behind it."""
+    machine(tree), torch_of(tree, version, cuda="12.4")
+    put(tree, SITE + "torch/lib/fbgemm.dll", ["libomp140.x86_64.dll"])
+
+
+def fbgemm_with_openmp(tree):
+    fbgemm(tree)
+    put(tree, "Windows/System32/libomp140.x86_64.dll")
+
+
+PARTS_9 = ("cudnn_graph64_9.dll", "cudnn_ops64_9.dll", "cudnn_cnn64_9.dll")
+INSTALLER = "Program Files/NVIDIA/CUDNN/v9.7/bin/12.8"
+RX6800 = "VEN_1002&DEV_73BF&SUBSYS_23191002&REV_C1"
+RX7900 = "VEN_1002&DEV_744C&SUBSYS_0E3B1002&REV_C8"
+
+
+def uses_cudnn(tree, folder=None, path="", main="cudnn64_9.dll", parts=PARTS_9):
+    """A ctranslate2 that imports cuDNN's main DLL, which is in the package; its parts are in `folder`."""
+    machine(tree, path=path), ctranslate2(tree)
+    put(tree, SITE + "ctranslate2/ctranslate2.dll", ["libiomp5md.dll", main])
+    put(tree, SITE + "ctranslate2/" + main)
+    for part in parts if folder else ():
+        put(tree, f"{folder}/{part}")
+
+
+def cudnn_of_wheel(tree):
+    uses_cudnn(tree, SITE + "nvidia/cudnn/bin")
+
+
+def cudnn_of_installer(tree):
+    uses_cudnn(tree, INSTALLER, path=";C:\\Program Files\\NVIDIA\\CUDNN\\v9.7\\bin")
+
+
+def cudnn_by_path(tree):
+    uses_cudnn(tree, INSTALLER, path=";C:\\" + INSTALLER.replace("/", "\\"))
+
+
+def cudnn_8(tree):
+    uses_cudnn(tree, "Windows/System32", main="cudnn64_8.dll",
+               parts=("cudnn_ops_infer64_8.dll", "cudnn_cnn_infer64_8.dll"))
+
+
+def cudnn_8_with_zlib(tree):
+    cudnn_8(tree)
+    put(tree, "Windows/System32/zlibwapi.dll")
+
+
+def onnxruntime(tree, *folders):
+    """An onnxruntime-gpu, and in which folders cuBLAS and cuDNN are."""
+    machine(tree)
+    capi = SITE + "onnxruntime/capi/"
+    (tree / capi).mkdir(parents=True)
+    (tree / SITE / "onnxruntime/__init__.py").write_text("")
+    put(tree, capi + "onnxruntime_pybind11_state.pyd", ["python312.dll"])
+    put(tree, capi + "onnxruntime_providers_cuda.dll", ["cublas64_12.dll", "cudnn64_9.dll"])
+    for folder, name in zip(folders, ("cublas64_12.dll", "cudnn64_9.dll")):
+        put(tree, f"{folder}/{name}")
+
+
+def onnxruntime_of_wheels(tree):
+    onnxruntime(tree, SITE + "nvidia/cublas/bin", SITE + "nvidia/cudnn/bin")
+
+
+def onnxruntime_beside(tree):
+    onnxruntime(tree, SITE + "onnxruntime/capi", SITE + "onnxruntime/capi")
+
+
+def onnxruntime_with_torch(tree):
+    onnxruntime(tree)
+    torch_of(tree, "2.6.0+cu126", cuda="12.6")
+    put(tree, SITE + "torch/lib/cublas64_12.dll")
+
+
+def with_hip(data, *targets):
+    """The DLL with a section of GPU code for these targets, as hipcc makes it."""
+    code, at = gpufile.bundle(*targets), len(data) + -len(data) % 0x1000
+    header = 64 + 24 + struct.unpack_from("<H", data, 64 + 20)[0] + 40
+    section = struct.pack("<8sIIIIIIHHI", b".hip_fat", len(code), 0x100000, len(code), at, 0, 0, 0, 0, 0x40000040)
+    out = bytearray(data.ljust(at, b"\0") + code)
+    out[header:header + 40] = section
+    struct.pack_into("<H", out, 64 + 6, 2)
+    return bytes(out)
+
+
+def amd_ctranslate2(tree, card, *targets):
+    """A ctranslate2 for ROCm with code for these GPUs; without any for CUDA."""
+    machine(tree, card=card, provider=host.AMD, version="31.0.24027.1012")
+    if not targets:
+        opens(tree)
+        return
+    ctranslate2(tree)
+    dll = tree / SITE / "ctranslate2/ctranslate2.dll"
+    dll.write_bytes(with_hip(dll.read_bytes(), *targets))
+
+
+def cuda_on_rdna1(tree):
+    amd_ctranslate2(tree, host.RX5700)
+
+
+def cuda_on_rdna2(tree):
+    amd_ctranslate2(tree, RX6800)
+
+
+def official_on_rdna1(tree):
+    amd_ctranslate2(tree, host.RX5700, "gfx1030", "gfx1100")
+
+
+def official_on_rdna2(tree):
+    amd_ctranslate2(tree, RX6800, "gfx1030", "gfx1100")
+
+
+def community_on_rdna1(tree):
+    amd_ctranslate2(tree, host.RX5700, "gfx1010")
+
+
+def torch_on(tree, card):
+    machine(tree, card=card, provider=host.AMD, version="31.0.24027.1012")
+    torch_of(tree, "2.6.0+cpu")
+
+
+def torch_on_rdna2(tree):
+    torch_on(tree, RX6800)
+
+
+def torch_on_rdna3(tree):
+    torch_on(tree, RX7900)
+
+
+def hip_of_sdk(tree):
+    hip_of_driver(tree)
+    put(tree, "Windows/System32/amdhip64_6.dll", version=(6, 2, 1, 0))
+
+
+def short_paths(tree):
+    long_paths(tree, "1")
+    parts = host.one()
+    parts.control["Control"]["FileSystem"]["LongPathsEnabled"] = 1
+    parts.folders, parts.files = [], {}
+    parts.write(tree)
+
+
 def store(tree):
     machine(tree)
     for path in sorted((tree / "Python312").rglob("*"), reverse=True):
@@ -386,14 +531,53 @@ CASES = [
     ("HIP_PATH is not used beside a wheel", rocm_of_setting_too_late, None, 1,
      [("dll-missing", "error")], ["amdhip64_7.dll, which"], 1),
     ("the driver's HIP before the SDK's", hip_of_driver, None, 3, [("library-wrong-copy", "warning")],
-     ["(6.1.1.0)", "(6.2.1.0)"], 1),
+     ["(6.1.1.0)", "(6.2.1.0)", "ctypes.CDLL(r\"C:\\Program Files\\AMD\\ROCm\\6.2\\bin\\amdhip64_6.dll\")"], 1),
+    ("the same version", hip_of_sdk, None, 3, [], [], 1),
+    ("libomp140.x86_64.dll behind fbgemm.dll", fbgemm, None, 1, [("dll-missing", "error")],
+     ["libomp140.x86_64.dll, which", "torch\\lib\\fbgemm.dll imports", "torch>=2.4.1"], 1),
+    ("the same with it", fbgemm_with_openmp, None, 3, [], [], 1),
+    ("cuDNN's parts of a wheel", cudnn_of_wheel, None, 1, [("library-not-on-path", "error")],
+     ["first use of cuDNN (cudnn_graph64_9.dll) fails: [WinError 126]",
+      "$env:PATH = 'C:\\Python312\\Lib\\site-packages\\nvidia\\cudnn\\bin' + ';' + $env:PATH"], 1),
+    ("cuDNN's parts in the installer's folder for CUDA 12.8", cudnn_of_installer, None, 1,
+     [("library-not-on-path", "error")], ["CUDNN\\v9.7\\bin\\12.8, which this call does not search"], 1),
+    ("cuDNN's parts on PATH", cudnn_by_path, None, 3, [], ["unless the program calls"], 1),
+    ("cuDNN's parts are nowhere", uses_cudnn, None, 1, [("dll-missing", "error")],
+     ["pip install \"nvidia-cudnn-cu12>=9\""], 1),
+    ("zlibwapi.dll", cudnn_8, None, 1, [("dll-missing", "error")],
+     ["first use of cuDNN (zlibwapi.dll) fails", "put zlibwapi.dll (64 bits) into a folder of PATH"], 1),
+    ("the same with it", cudnn_8_with_zlib, None, 3, [], [], 1),
+    ("onnxruntime's provider without CUDA", onnxruntime, None, 3, [("dll-missing", "warning")],
+     ["it computes on the CPU", "cublas64_12.dll, which"], 1),
+    ("onnxruntime's provider and NVIDIA's wheels", onnxruntime_of_wheels, None, 3,
+     [("library-not-on-path", "warning")],
+     ['set "PATH=C:\\Python312\\Lib\\site-packages\\nvidia\\cublas\\bin;C:\\Python312\\Lib\\site-packages\\'
+      'nvidia\\cudnn\\bin;%PATH%"'], 1),
+    ("onnxruntime's provider beside what it imports", onnxruntime_beside, None, 3, [], [], 1),
+    ("onnxruntime's provider with torch", onnxruntime_with_torch, None, 3, [],
+     ["if the program has imported torch before, which brings what it imports"], 1),
+    ("ctranslate2 for CUDA on RDNA 1", cuda_on_rdna1, None, 3, [("build-for-other-vendor", "warning")],
+     ["computes on the CPU", "for ROCm 6.2 that has code for gfx1010: "
+      "https://github.com/PinW/ctranslate2-rocm-rdna1/releases", "HIP SDK 6.2"], 1),
+    ("ctranslate2 for CUDA on RDNA 2", cuda_on_rdna2, None, 3, [("build-for-other-vendor", "warning")],
+     ["that has code for gfx1030: https://github.com/OpenNMT/CTranslate2/releases"], 1),
+    ("ctranslate2's wheel for ROCm on RDNA 1", official_on_rdna1, None, 1, [("gfx-not-covered", "error")],
+     ["no code for the AMD Radeon RX 5700", "has code for gfx1030, gfx1100", "PinW/ctranslate2-rocm-rdna1"], 1),
+    ("ctranslate2's wheel for ROCm on RDNA 2", official_on_rdna2, None, 3, [], [], 1),
+    ("the community's wheel on RDNA 1", community_on_rdna1, None, 3, [], [], 1),
+    ("torch for the CPU on RDNA 2", torch_on_rdna2, None, 3, [("build-without-gpu", "warning")],
+     ["use the CPU: AMD's wheels of torch for Windows are for gfx11 and gfx12"], 1),
+    ("torch for the CPU on RDNA 3", torch_on_rdna3, None, 3, [("build-without-gpu", "warning")],
+     ["install AMD's wheels of torch for Windows and Python 3.12", "(gfx1100)"], 1),
+    ("a long path, allowed", short_paths, "/" + LONG, 3, [], [], 1),
     ("the Store's Python", store, None, 3, [], ["(Store)", "packaged process"], 1),
     ("a Python for x86", narrow, None, 1, [("library-wrong-architecture", "error")], ["[WinError 193]"], 1),
     ("quotes", odd_folder, "C:\\Users\\ann\\o'neil & co\\.venv", 1,
      [("library-wrong-architecture", "error")],
      ["& 'C:\\Users\\ann\\o''neil & co\\.venv\\Scripts\\python.exe' -m pip",
       "\"C:\\Users\\ann\\o'neil & co\\.venv\\Scripts\\python.exe\" -m pip"], 1),
-    ("a path that is too long", long_paths, "/" + LONG, 3, [], ["with LongPathsEnabled, which is off"], 1),
+    ("a path that is too long", long_paths, "/" + LONG, 1, [("library-unreadable", "error")],
+     ["with LongPathsEnabled, which is off", "reg add HKLM", "New-ItemProperty -Path 'HKLM:"], 1),
     ("a long path, allowed or not", long_paths_unknown, "/" + LONG, 3, [],
      ["with LongPathsEnabled, which is not known"], 1),
     ("no Python", windows, None, 3, [], ["no Python was found"], 0),
@@ -404,7 +588,8 @@ CASES = [
 COMMANDS = [
     ("fix prints the repairs", cublas_of_wheel, ["fix"], 1,
      ["1 findings, 1 repairs", "PowerShell: $env:PATH = "]),
-    ("fix where a finding has none", hip_of_driver, ["fix"], 1, ["1 findings, 0 repairs"]),
+    ("fix where a finding has none", hidden, ["fix"], 1, ["1 findings, 0 repairs"]),
+    ("fix names the copy that is to be loaded first", hip_of_driver, ["fix"], 1, ["1 findings, 1 repairs"]),
     ("fix of a sound machine", sound, ["fix"], 3, ["Nothing to repair was found"]),
     ("fix as JSON", cublas_of_wheel, ["fix", "--json"], 1, ['"powershell": "$env:PATH = ']),
     ("fix --select", cublas_of_wheel, ["fix", "--select", "1"], 3,

@@ -1,0 +1,296 @@
+/* What packages open at the first use of a GPU, by calls that the files show. */
+#include <string.h>
+
+#include "diag/windows_internal.h"
+#include "winldr/path.h"
+#include "winldr/words.h"
+
+enum { FOLDERS_MAX = 8 };
+
+/* One DLL that is opened. */
+struct windows_use {
+    const char *package;
+    const char *what;     // "ctranslate2's first use of a GPU"
+    const char *name;     // bare, or a full path
+    unsigned flags;       // of LoadLibraryEx
+    bool sets_cuda_bin;   // SetDllDirectory(CUDA_PATH\bin) comes first
+    const char *severity; // of a failure
+    const char *so;       // what follows from it, or ""
+};
+
+static const struct winldr_file *file_in_site(struct diag_windows *n, const char *name)
+{
+    const struct winldr_entry *e =
+        winldr_files_get(n->files, winldr_path_join(n->arena, n->py->site, name));
+    return e->kind == WINLDR_ENTRY_FILE && e->file->image.state == PE_STATE_OK ? e->file : NULL;
+}
+
+/* Where a compiler puts texts; all of the file where there is no such section. */
+static struct str texts_of(const struct pe_image *e)
+{
+    for (size_t i = 0; i < e->n_sections; i++) {
+        const struct pe_section *s = &e->sections[i];
+        const unsigned char *at = pe_bytes(e, s->offset, s->size_in_file);
+        if (at && strcmp(s->name, ".rdata") == 0) {
+            return (struct str){(const char *)at, s->size_in_file};
+        }
+    }
+    return (struct str){(const char *)e->data, e->size};
+}
+
+/* "cublas64_12.dll" as ctranslate2.dll has it: it is opened at the first use of a GPU
+ * (src/cuda/cublas_stub.cc). NULL: another build. */
+static const char *cublas_name(struct diag_windows *n)
+{
+    static const char stem[] = "cublas64_";
+    const struct winldr_file *file = file_in_site(n, "ctranslate2\\ctranslate2.dll");
+    struct str text = file ? texts_of(&file->image) : (struct str){NULL, 0};
+    const char *at = text.n ? memmem(text.s, text.n, stem, sizeof stem - 1) : NULL;
+    size_t room = at ? text.n - (size_t)(at - text.s) : 0, length = sizeof stem - 1;
+    while (length < room && str_is_digit(at[length])) {
+        length++;
+    }
+    bool whole =
+        at && length > sizeof stem - 1 && room - length >= 5 && memcmp(at + length, ".dll", 5) == 0;
+    return whole ? arena_printf(n->arena, "%.*s.dll", (int)length, at) : NULL;
+}
+
+/* Whether the file asks for a DLL, at once or when a function of it is first called. */
+static bool does_import(const struct winldr_file *file, const char *dll)
+{
+    for (size_t i = 0; file && i < file->imports.n; i++) {
+        if (winldr_name_is(file->imports.items[i].dll, dll)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ in the model */
+
+static struct winldr_process *start_with(struct diag_windows *n, const struct windows_use *use,
+                                         const char *added_path, bool with_torch)
+{
+    struct arena *a = n->arena;
+    struct winldr_python py = *n->py;
+    py.path = added_path && py.path ? arena_printf(a, "%s;%s", added_path, py.path) : py.path;
+    struct winldr_process *p = winldr_python_start(n->files, &py);
+    if (with_torch) {
+        winldr_import_package(p, &py, "torch");
+    }
+    if (strcmp(use->package, "torch") != 0 || !with_torch) {
+        winldr_import_package(p, &py, use->package);
+    }
+    if (use->sets_cuda_bin && py.cuda_path) {
+        winldr_set_directory(p, winldr_path_join(a, py.cuda_path, "bin"));
+    }
+    return p;
+}
+
+static const struct winldr_load *open_at_use(struct diag_windows *n, const struct windows_use *use,
+                                             unsigned default_flags, const char *added_path,
+                                             bool with_torch, struct winldr_process **ret)
+{
+    *ret = start_with(n, use, added_path, with_torch);
+    winldr_set_default_flags(*ret, default_flags);
+    return winldr_load(*ret, use->name, use->flags);
+}
+
+/* A folder that has the DLL which a load lacks. */
+static const char *folder_with(struct diag_windows *n, const diag_windows_folders *folders,
+                               const char *dll)
+{
+    for (size_t i = 0; i < folders->n; i++) {
+        if (diag_windows_has_dll(n, folders->items[i], dll)) {
+            return folders->items[i];
+        }
+    }
+    return NULL;
+}
+
+/* Adds folders to PATH, one for each DLL that is missing, until the load succeeds. False: one is
+ * nowhere. */
+static bool add_path_repair(struct diag_windows *n, struct diag_windows_finding *f,
+                            const struct windows_use *use)
+{
+    struct arena *a = n->arena;
+    diag_windows_folders folders = {0};
+    const char *added = NULL;
+    diag_windows_find_folders(n, &folders);
+    for (int i = 0; i < FOLDERS_MAX; i++) {
+        struct winldr_process *p;
+        const struct winldr_load *l = open_at_use(n, use, 0, added, false, &p);
+        if (winldr_is_loaded(l)) {
+            f->cause = "library-not-on-path";
+            f->evidence = arena_printf(a, "%s; it is in %s, which this call does not search",
+                                       f->evidence, added);
+            diag_windows_add_repair(n, f, diag_windows_on_path(n, added));
+            return added != NULL;
+        }
+        const char *missing = p->requests.items[l->blame]->name;
+        const char *folder = l->outcome == WINLDR_FAILED && l->code == WINLDR_MOD_NOT_FOUND
+                                 ? folder_with(n, &folders, winldr_path_base(missing))
+                                 : NULL;
+        if (!folder || (added && str_find(str_of(added), folder) < strlen(added))) {
+            return false;
+        }
+        added = added ? arena_printf(a, "%s;%s", added, folder) : folder;
+    }
+    return false;
+}
+
+/* The wheels that have these DLLs, as their lists of files say. */
+static void add_wheel_repair(struct diag_windows *n, struct diag_windows_finding *f,
+                             const char *missing)
+{
+    static const char *const wheels[][2] = {
+        {"cublas64_12.dll", "nvidia-cublas-cu12 nvidia-cuda-runtime-cu12"},
+        {"cublasLt64_12.dll", "nvidia-cublas-cu12 nvidia-cuda-runtime-cu12"},
+        {"cudnn64_9.dll", "\"nvidia-cudnn-cu12>=9\""},
+        {"cudnn_graph64_9.dll", "\"nvidia-cudnn-cu12>=9\""},
+        {"cudnn_ops64_9.dll", "\"nvidia-cudnn-cu12>=9\""},
+        {"cudnn_cnn64_9.dll", "\"nvidia-cudnn-cu12>=9\""},
+        {"cudnn_ops_infer64_8.dll", "\"nvidia-cudnn-cu12<9\""},
+        {"cudnn_cnn_infer64_8.dll", "\"nvidia-cudnn-cu12<9\""},
+    };
+    for (size_t i = 0; i < sizeof wheels / sizeof *wheels; i++) {
+        if (winldr_name_is(wheels[i][0], missing)) {
+            const char *says = i < 2 ? "install cuBLAS and put its folder on PATH"
+                                     : "install cuDNN and put its folder on PATH";
+            diag_windows_add_repair(n, f, diag_windows_pip(n, says, wheels[i][1]));
+        }
+    }
+    if (winldr_name_is(missing, "zlibwapi.dll")) {
+        diag_windows_add_repair(
+            n, f,
+            (struct diag_windows_repair){
+                .says = "put zlibwapi.dll (64 bits) into a folder of PATH; NVIDIA's installation "
+                        "guide of cuDNN 8 for Windows names it"});
+    }
+}
+
+static void report_use(struct diag_windows *n, const struct windows_use *use,
+                       const struct winldr_process *p, const struct winldr_load *l)
+{
+    struct arena *a = n->arena;
+    struct diag_windows_finding f = {
+        .cause = "dll-missing",
+        .severity = use->severity,
+        .title =
+            arena_printf(a, "%s fails: %s%s", use->what, winldr_error_text(a, l->code), use->so),
+        .evidence = winldr_load_cause(p, l),
+    };
+    for (size_t i = 0; i < n->findings.n; i++) { // by another call
+        if (strcmp(n->findings.items[i].title, f.title) == 0) {
+            return;
+        }
+    }
+    if (!add_path_repair(n, &f, use)) {
+        add_wheel_repair(n, &f, winldr_path_base(p->requests.items[l->blame]->name));
+    }
+    VEC_PUSH(a, &n->findings, f);
+}
+
+static void judge_use(struct diag_windows *n, const struct windows_use *use)
+{
+    struct arena *a = n->arena;
+    const char *base = winldr_path_base(use->name);
+    bool torch = strcmp(use->package, "torch") != 0 && winldr_has_package(n->files, n->py, "torch");
+    struct winldr_process *p, *strict, *both;
+    const struct winldr_load *l = open_at_use(n, use, 0, NULL, false, &p);
+    const struct winldr_load *s = open_at_use(n, use, WINLDR_DEFAULT_DIRS, NULL, false, &strict);
+    if (winldr_is_loaded(l) && winldr_is_loaded(s)) {
+        return;
+    }
+    if (torch && winldr_is_loaded(open_at_use(n, use, WINLDR_DEFAULT_DIRS, NULL, true, &both))) {
+        VEC_PUSH(a, &n->unknown,
+                 arena_printf(a,
+                              "%s finds %s if the program has imported torch before, which brings "
+                              "%s",
+                              use->what, base, use->flags ? "what it imports" : "it"));
+    } else if (l->outcome == WINLDR_FAILED) {
+        report_use(n, use, p, l);
+    } else if (l->outcome == WINLDR_UNKNOWN) {
+        VEC_PUSH(a, &n->unknown, winldr_load_cause(p, l));
+    } else {
+        VEC_PUSH(a, &n->unknown,
+                 arena_printf(a,
+                              "%s is found by PATH, unless the program calls "
+                              "SetDefaultDllDirectories()",
+                              base));
+    }
+}
+
+/* ------------------------------------------------------------------ the packages */
+
+/* cuDNN's main DLL opens the others by plain calls (the code of cudnn64_9.dll 9.10.2.21 and of
+ * cudnn64_8.dll 8.9.7.29). Releases of ctranslate2 from 4.8.1 on do not use cuDNN. */
+static void judge_cudnn_parts(struct diag_windows *n)
+{
+    static const struct {
+        const char *main;
+        const char *parts[3];
+    } releases[] = {
+        {"cudnn64_9.dll", {"cudnn_graph64_9.dll", "cudnn_ops64_9.dll", "cudnn_cnn64_9.dll"}},
+        {"cudnn64_8.dll", {"cudnn_ops_infer64_8.dll", "cudnn_cnn_infer64_8.dll", "zlibwapi.dll"}},
+    };
+    const struct winldr_file *file = file_in_site(n, "ctranslate2\\ctranslate2.dll");
+    for (size_t i = 0; i < sizeof releases / sizeof *releases; i++) {
+        for (size_t k = 0; does_import(file, releases[i].main) && k < 3; k++) {
+            const char *part = releases[i].parts[k];
+            judge_use(n, &(struct windows_use){
+                             .package = "ctranslate2",
+                             .what = arena_printf(n->arena, "ctranslate2's first use of cuDNN (%s)",
+                                                  part),
+                             .name = part,
+                             .sets_cuda_bin = true,
+                             .severity = "error",
+                             .so = ""});
+        }
+    }
+}
+
+/* onnxruntime loads a provider by its path with LOAD_WITH_ALTERED_SEARCH_PATH
+ * (onnxruntime/core/platform/windows/env.cc), and computes on the CPU where that fails. */
+static void judge_onnxruntime(struct diag_windows *n)
+{
+    static const char provider[] = "onnxruntime\\capi\\onnxruntime_providers_cuda.dll";
+    if (file_in_site(n, provider)) {
+        judge_use(n, &(struct windows_use){
+                         .package = "onnxruntime",
+                         .what = "the load of onnxruntime's CUDA provider",
+                         .name = winldr_path_join(n->arena, n->py->site, provider),
+                         .flags = WINLDR_ALTERED_SEARCH_PATH,
+                         .severity = "warning",
+                         .so = ": it computes on the CPU",
+                     });
+    }
+}
+
+/* CTranslate2 and onnxruntime, where the machine has one of NVIDIA's GPUs. */
+void diag_windows_judge_first_use(struct diag_windows *n)
+{
+    if (!diag_windows_gpu(n, HOST_NVIDIA)) {
+        return;
+    }
+    if (winldr_has_package(n->files, n->py, "ctranslate2")) {
+        const char *name = cublas_name(n);
+        if (name) {
+            judge_use(n, &(struct windows_use){.package = "ctranslate2",
+                                               .what = "ctranslate2's first use of a GPU",
+                                               .name = name,
+                                               .sets_cuda_bin = true,
+                                               .severity = "error",
+                                               .so = ""});
+        }
+        judge_cudnn_parts(n);
+    }
+    if (winldr_has_package(n->files, n->py, "onnxruntime")) {
+        judge_onnxruntime(n);
+    }
+}
+
+bool diag_windows_is_cuda_build(struct diag_windows *n)
+{
+    return cublas_name(n) != NULL;
+}
