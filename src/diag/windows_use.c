@@ -180,18 +180,14 @@ static void report_use(struct diag_windows *n, const struct windows_use *use,
             arena_printf(a, "%s fails: %s%s", use->what, winldr_error_text(a, l->code), use->so),
         .evidence = winldr_load_cause(p, l),
     };
-    for (size_t i = 0; i < n->findings.n; i++) { // by another call
-        if (strcmp(n->findings.items[i].title, f.title) == 0) {
-            return;
-        }
-    }
     if (!add_path_repair(n, &f, use)) {
         add_wheel_repair(n, &f, winldr_path_base(p->requests.items[l->blame]->name));
     }
     VEC_PUSH(a, &n->findings, f);
 }
 
-static void judge_use(struct diag_windows *n, const struct windows_use *use)
+/* Whether the DLL is found whatever the program calls. */
+static bool judge_use(struct diag_windows *n, const struct windows_use *use)
 {
     struct arena *a = n->arena;
     const char *base = winldr_path_base(use->name);
@@ -200,7 +196,7 @@ static void judge_use(struct diag_windows *n, const struct windows_use *use)
     const struct winldr_load *l = open_at_use(n, use, 0, NULL, false, &p);
     const struct winldr_load *s = open_at_use(n, use, WINLDR_DEFAULT_DIRS, NULL, false, &strict);
     if (winldr_is_loaded(l) && winldr_is_loaded(s)) {
-        return;
+        return true;
     }
     if (torch && winldr_is_loaded(open_at_use(n, use, WINLDR_DEFAULT_DIRS, NULL, true, &both))) {
         VEC_PUSH(a, &n->unknown,
@@ -219,6 +215,7 @@ static void judge_use(struct diag_windows *n, const struct windows_use *use)
                               "SetDefaultDllDirectories()",
                               base));
     }
+    return false;
 }
 
 /* ------------------------------------------------------------------ the packages */
@@ -236,16 +233,17 @@ static void judge_cudnn_parts(struct diag_windows *n)
     };
     const struct winldr_file *file = file_in_site(n, "ctranslate2\\ctranslate2.dll");
     for (size_t i = 0; i < sizeof releases / sizeof *releases; i++) {
-        for (size_t k = 0; does_import(file, releases[i].main) && k < 3; k++) {
+        bool found = does_import(file, releases[i].main);
+        for (size_t k = 0; found && k < 3; k++) { // one says enough
             const char *part = releases[i].parts[k];
-            judge_use(n, &(struct windows_use){
-                             .package = "ctranslate2",
-                             .what = arena_printf(n->arena, "ctranslate2's first use of cuDNN (%s)",
-                                                  part),
-                             .name = part,
-                             .sets_cuda_bin = true,
-                             .severity = "error",
-                             .so = ""});
+            found = judge_use(n, &(struct windows_use){
+                                     .package = "ctranslate2",
+                                     .what = arena_printf(
+                                         n->arena, "ctranslate2's first use of cuDNN (%s)", part),
+                                     .name = part,
+                                     .sets_cuda_bin = true,
+                                     .severity = "error",
+                                     .so = ""});
         }
     }
 }
@@ -256,14 +254,14 @@ static void judge_onnxruntime(struct diag_windows *n)
 {
     static const char provider[] = "onnxruntime\\capi\\onnxruntime_providers_cuda.dll";
     if (file_in_site(n, provider)) {
-        judge_use(n, &(struct windows_use){
-                         .package = "onnxruntime",
-                         .what = "the load of onnxruntime's CUDA provider",
-                         .name = winldr_path_join(n->arena, n->py->site, provider),
-                         .flags = WINLDR_ALTERED_SEARCH_PATH,
-                         .severity = "warning",
-                         .so = ": it computes on the CPU",
-                     });
+        (void)judge_use(n, &(struct windows_use){
+                               .package = "onnxruntime",
+                               .what = "the load of onnxruntime's CUDA provider",
+                               .name = winldr_path_join(n->arena, n->py->site, provider),
+                               .flags = WINLDR_ALTERED_SEARCH_PATH,
+                               .severity = "warning",
+                               .so = ": it computes on the CPU",
+                           });
     }
 }
 
@@ -276,12 +274,12 @@ void diag_windows_judge_first_use(struct diag_windows *n)
     if (winldr_has_package(n->files, n->py, "ctranslate2")) {
         const char *name = cublas_name(n);
         if (name) {
-            judge_use(n, &(struct windows_use){.package = "ctranslate2",
-                                               .what = "ctranslate2's first use of a GPU",
-                                               .name = name,
-                                               .sets_cuda_bin = true,
-                                               .severity = "error",
-                                               .so = ""});
+            (void)judge_use(n, &(struct windows_use){.package = "ctranslate2",
+                                                     .what = "ctranslate2's first use of a GPU",
+                                                     .name = name,
+                                                     .sets_cuda_bin = true,
+                                                     .severity = "error",
+                                                     .so = ""});
         }
         judge_cudnn_parts(n);
     }
