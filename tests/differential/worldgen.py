@@ -129,6 +129,7 @@ class Generator:
         self.able = abilities
         self.machine = machine
         self.of = MACHINES[machine]
+        self.levels = [level for level in self.of["levels"] if "not " + level not in abilities]
         self.hwcaps = ["glibc-hwcaps/" + h for h in self.of["hwcaps"]]
         self.on = {f for f, p in FEATURES.items() if rng.random() < p}
         if rng.random() < 0.04:
@@ -454,10 +455,11 @@ class Generator:
                 ["0", "100", "1024", "0x800", "4096", "12"])
         return env
 
-    def world(self):
+    def world(self, only=None):
+        """The world; `only`: how it is started, where that is not to be drawn."""
         r = self.r
         start = r.choice(["kernel"] * 8 + ["loader", "trace"])
-        if self.chance(0.05) and "musl" in self.able:
+        if (self.chance(0.05) and "musl" in self.able) or only == "musl":
             # musl looks neither at e_ident nor at symbols before it relocates; not compared.
             start = "musl"
             self.on -= {"bad", "symbols", "versions", "tls"}
@@ -502,5 +504,5 @@ class Generator:
         page = 4096 if start == "trace" else r.choice(self.of["pages"])
         return {"machine": self.machine, "page": page, "files": self.files, "exe": exe, "start": start, "env": self.environment(), "cwd": cwd,
                 "loads": loads, "cache": cache, "user": NOBODY if "user" in self.on else None,
-                "cpu": r.choice(self.of["levels"]) if "cpu" in self.on else None,
+                "cpu": r.choice(self.levels) if "cpu" in self.on else None,
                 "direct": self.machine == "x86-64" and self.chance(0.1)}

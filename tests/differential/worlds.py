@@ -38,12 +38,25 @@ CACHE = "/etc/ld.so.cache"
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 4096, 16384, 1 << 18, 2
 # What clearing one CPU feature leaves of the x86-64 levels (glibc 2.33 sysdeps/x86/get-isa-level.h).
-TUNABLES = {"x86-64-v3": "-AVX512F", "x86-64-v2": "-AVX2", "x86-64-v1": "-SSE4_2"}
+# Each level is without the features of those above as well, from which the loader takes the names of the
+# older folders ("haswell", "avx512_1") one by one. Before 2.33 it asks for "usable" bits with names of their
+# own (sysdeps/x86/cpu-features.c).
+USABLE = "_Usable" if common.GLIBC_MINOR < 33 else ""
+TUNABLES = {"x86-64-v3": f"-AVX512F{USABLE}", "x86-64-v2": f"-AVX2{USABLE},-AVX512F{USABLE}",
+            "x86-64-v1": f"-SSE4_2,-AVX2{USABLE},-AVX512F{USABLE}"}
 TIMEOUT = 20
 QEMU = "/usr/bin/qemu-aarch64-static"
 CROSS_LIBRARIES = "/usr/aarch64-linux-gnu/lib"
 CROSS_COMPILER = "aarch64-linux-gnu-gcc"
 CROSS_CPUS = {None: "max", "armv8.1-a": "max", "armv8.0-a": "cortex-a53"}
+
+
+
+def not_to_be_forced():
+    """The level that this processor cannot be made to have: Intel's is "haswell" by the same features."""
+    with open("/proc/cpuinfo") as source:
+        return ("x86-64-v3",) if "GenuineIntel" in source.read() else ()
+
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -80,6 +93,8 @@ class Bench:
             return None, "no private mount namespace", None
         if world.get("user") is not None and os.getuid() != 0:
             return None, "only root can run as another user", None
+        if world.get("cpu") in not_to_be_forced():
+            return None, f"an Intel processor of {world['cpu']} is of another platform", None
         self.number += 1
         root = os.path.join(self.folder, f"w{self.number}")
         os.mkdir(root, 0o755)
@@ -540,8 +555,8 @@ def start_worker(kind, gpumend, host, folder, namespace):
     bench = kind(gpumend, host, own, namespace)
 
 
-def draw(seed, number, abilities, machine):
-    return worldgen.Generator(random.Random(f"{seed}:{number}"), abilities, machine).world()
+def draw(seed, number, abilities, machine, start=None):
+    return worldgen.Generator(random.Random(f"{seed}:{number}"), abilities, machine).world(start)
 
 
 def work(job):
@@ -551,8 +566,8 @@ def work(job):
             world = dict(worldgen.DEFAULTS, **json.load(source))
         name = os.path.relpath(job, common.HERE)
     else:
-        seed, number, abilities, machine = job
-        world, name = draw(seed, number, abilities, machine), f"{seed}:{number}"
+        seed, number, abilities, machine, begun = job
+        world, name = draw(seed, number, abilities, machine, begun), f"{seed}:{number}"
     try:
         differ, real, predicted = bench.judge(world)
     except Exception as error:  # a fault of the test itself must name its world
@@ -591,6 +606,7 @@ def main():
     parser.add_argument("--only", type=int, help="run this one random world of the seed and show it")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--machine", choices=list(worldgen.MACHINES), default="x86-64")
+    parser.add_argument("--start", choices=["musl"], help="only worlds that are started so")
     parser.add_argument("--gpumend")
     parser.add_argument("--keep", default=os.path.join(common.HERE, "kept"), help="where failing worlds go")
     parser.add_argument("--minimise", type=int, default=8, help="how many failing worlds to minimise")
@@ -640,6 +656,7 @@ def abilities_of(machine):
     else:
         print("worlds: no musl here, so no world is listed by its loader")
     able.add("cpu")
+    able.update("not " + level for level in not_to_be_forced())
     return able
 
 
@@ -663,12 +680,16 @@ def campaign(options, seed, folder):
     stored = options.world or [] if cross else options.world or sorted(glob.glob(os.path.join(common.HERE, "seeds", "*.json"))) + sorted(
         glob.glob(os.path.join(common.HERE, "kept", "*.json")))
     numbers = [] if options.world else range(options.count)
+    if options.start == "musl":
+        if "musl" not in able:
+            return common.closing_line(0, 0, 1)
+        stored = []
     if options.only is not None:
         stored, numbers = [], [options.only]
     print(f"worlds: seed {seed}, {len(stored)} stored and {len(numbers)} random worlds")
-    jobs = stored + [(seed, n, able, options.machine) for n in numbers]
+    jobs = stored + [(seed, n, able, options.machine, options.start) for n in numbers]
     if options.only is not None:
-        print(json.dumps(draw(seed, options.only, able, options.machine), indent=1))
+        print(json.dumps(draw(seed, options.only, able, options.machine, options.start), indent=1))
     passed, failed, skipped = 0, [], collections.Counter()
     seen = collections.Counter()
     began = time.monotonic()
