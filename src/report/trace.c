@@ -275,7 +275,7 @@ void report_trace_text(const struct out *o, struct arena *a, const struct watch_
     }
     if (c->n_foreseen + c->n_not_made) {
         fprintf(o->file,
-                "of %zu loads that check predicts for this program, %zu %s made, %zu as "
+                "of %zu loads that check predicts for this program, %zu %s seen, %zu as "
                 "predicted\n",
                 c->n_foreseen + c->n_not_made, c->n_foreseen, plural(c->n_foreseen, "was", "were"),
                 c->n_as_foreseen);
