@@ -39,7 +39,7 @@ test-windows: windows
 	@scripts/setup test
 	@python3 tests/run.py --build $(BUILD) $@
 
-test test-long test-scenarios test-stacks test-memory test-fleet test-setup differential bench:
+test test-long test-scenarios test-stacks test-memory test-fleet test-setup test-machines differential bench:
 	@scripts/setup $(if $(filter bench,$@),bench,test)
 	@$(MAKE) --no-print-directory all
 	@python3 tests/run.py --build $(BUILD) $@
@@ -92,4 +92,4 @@ release: wheel
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run windows aarch64 test test-long test-explain test-scenarios test-stacks test-memory test-fleet test-setup test-windows test-packages differential bench mutants fuzz install wheel dist release clean
+.PHONY: all run windows aarch64 test test-long test-explain test-scenarios test-stacks test-memory test-fleet test-setup test-windows test-packages test-machines differential bench mutants fuzz install wheel dist release clean

@@ -203,6 +203,8 @@ SUITES = [
     # Packages are compressed twice, and installed in root file systems that mmdebstrap makes: not part of CI.
     Suite("test-packages", "packages-installed", 3600,
           "{py} tests/machines/packages.py {build} {build}-aarch64"),
+    # In root file systems that mmdebstrap makes, a GiB and a half of them: not part of CI.
+    Suite("test-machines", "machines", 3 * 3600, "{py} tests/machines/roots.py {exe}"),
     # A minute and a half of a processor for the cross build: not part of CI.
     Suite("test-windows", "windows-exe", 900,
           "{py} tests/windows/exe.py {exe} {build}-windows/gpumend.exe"),

@@ -122,7 +122,8 @@ class Store:
     @staticmethod
     def _fits(file_name):
         python, abi, _ = file_name[:-4].rsplit("-", 3)[1:]
-        return "none" in abi and "py3" in python.split(".")[-1] or "cp311" in abi or "abi3" in abi
+        own = "cp%d%d" % sys.version_info[:2]
+        return "none" in abi and "py3" in python.split(".")[-1] or own in abi.split(".") or "abi3" in abi
 
     def _download(self, requirement):
         if self.offline:

@@ -23,7 +23,8 @@ class Lab:
     def compile(self, target, *arguments, compiler="g++", source=None):
         """Builds FOLDER/target from tests/watch/source; None if the compiler is not there."""
         out = self.folder / target
-        command = [compiler, "-O1", "-Wall", "-Wextra", HERE / source, *arguments, "-o", out]
+        command = [compiler, "-O1", "-Wall", "-Wextra", HERE / source, *arguments, "-o", out,
+                   "-pthread", "-Wl,--as-needed", "-ldl"]  # libraries of their own before glibc 2.34
         try:
             subprocess.run(command, check=True, capture_output=True, text=True)
         except FileNotFoundError:
