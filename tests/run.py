@@ -124,6 +124,9 @@ SUITES = [
     Suite("test-fleet", "fleet-report-10000", 300, "{py} tests/fleet/report.py {exe} --nodes 10000"),
     # Long, and not part of CI.
     Suite("test-fleet", "fleet-store-10000", 7200, "{py} tests/fleet/store_size.py {exe}"),
+    # Root and Debian's prometheus, prometheus-node-exporter, Slurm and ansible-core: skipped, by name, without.
+    Suite("test-fleet", "fleet-alerts", 600, "{py} tests/fleet/alerts.py {exe}"),
+    Suite("test-fleet", "fleet-page", 900, "{py} tests/fleet/page.py {exe}"),
     Suite("test", "fleet-deploy", 300, "{py} tests/fleet/deploy.py {exe}"),
     Suite("test", "fleet-export", 300, "{py} tests/fleet/export.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),

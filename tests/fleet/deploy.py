@@ -160,7 +160,7 @@ def ansible(counts, exe, folder):
 
 
 def page(counts, exe, folder):
-    """Each command of docs/fleet.md, in a folder of its own."""
+    """Each command of docs/fleet.md that begins with gpumend, in a folder of its own; page.py runs all of them."""
     (folder / "page").mkdir()
     text = (TOP / "docs/fleet.md").read_text()
     commands = re.findall(r"^    (gpumend .*)$", text, re.MULTILINE)
@@ -173,7 +173,7 @@ def page(counts, exe, folder):
         words = []
         for word in shlex.split(command)[1:]:
             word = stand_ins.get(word, word)
-            words.append(word if word in (">>", "|") else shlex.quote(
+            words.append(word if word in (">>", ">", "|", "||") else shlex.quote(
                 Path(word).name if word.startswith(("/var/", "/etc/")) else word))
         status, said = run("sh", "-c", " ".join([shlex.quote(str(exe)), *words]), cwd=folder / "page")
         no_words = "--as cel" in command or "--as require-cuda" in command  # for a program without a GPU
