@@ -349,12 +349,25 @@ static bool for_this_cuda(const struct wanted *w, const char *package)
     return w->cuda_major < 0 || !strstr(package, "-cu1") || ends_with(package, suffix);
 }
 
+/* Whether this system's own repositories have the package. A tree that does not say what it is may
+ * be one that has. */
+static bool is_of_this_system(const struct wanted *w, const struct kb_provider *v)
+{
+    const char *id = v->systems.n ? host_system(w->d->m->root, w->d->a).id : NULL;
+    bool found = !id;
+    for (size_t i = 0; i < v->systems.n && !found; i++) {
+        found = strcmp(v->systems.items[i], id) == 0;
+    }
+    return found;
+}
+
 static const struct kb_provider *provider_of(const struct wanted *w, const struct kb_provide *row,
                                              enum kb_manager manager)
 {
     for (size_t i = 0; row && i < row->n_providers; i++) {
         const struct kb_provider *v = &row->providers[i];
-        if (v->manager == manager && (manager != KB_MANAGER_PIP || for_this_cuda(w, v->package))) {
+        if (v->manager == manager && is_of_this_system(w, v) &&
+            (manager != KB_MANAGER_PIP || for_this_cuda(w, v->package))) {
             return v;
         }
     }
@@ -644,6 +657,38 @@ static bool is_there_otherwise(const struct wanted *w, const char *name)
     return found;
 }
 
+/* The name that a package of CUDA has in the vendor's repository for this system: "libcublas-12-4"
+ * is "libcublas-12-8" where NVIDIA built packages of 12.8 and none of 12.4. NULL: of that major
+ * version none is known to be there. Without os-release nothing is known of the system. */
+static const char *name_in_repository(struct diag *d, const struct kb_provider *v)
+{
+    const char *last = strrchr(v->package, '-'), *first = last;
+    while (first && first > v->package && first[-1] != '-') {
+        first--;
+    }
+    uint64_t major, minor;
+    bool versioned = v->repository && strcmp(v->repository, "cuda") == 0 && last && first < last &&
+                     str_u64(str_of(last + 1), &minor) &&
+                     str_u64((struct str){first, (size_t)(last - first)}, &major);
+    if (!versioned || !host_system(d->m->root, d->a).id) {
+        return v->package;
+    }
+    const struct kb_repository *row = repository_of(d, v->repository);
+    const char *best = NULL;
+    for (size_t i = 0; row && i < row->releases.n; i++) {
+        struct str rest = str_of(row->releases.items[i]), its = str_cut(&rest, '.');
+        uint64_t number;
+        if (str_u64(its, &number) && number == major) {
+            best = arena_printf(d->a, "%.*s%u-" STR_FMT, (int)(first - v->package), v->package,
+                                (unsigned)major, STR_ARG(rest));
+            if (strcmp(best, v->package) == 0) {
+                return best;
+            }
+        }
+    }
+    return best;
+}
+
 /* Packages of one manager for the names; those that none is known for go into ret_unknown. */
 static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
                               const char **ret_packages, const char **ret_folders,
@@ -661,7 +706,11 @@ static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
             *ret_unknown = with_word(d, *ret_unknown, " ", w->names.items[i]);
             continue;
         }
-        const char *spec = manager == KB_MANAGER_PIP ? pinned(w, v) : v->package;
+        const char *spec = manager == KB_MANAGER_PIP ? pinned(w, v) : name_in_repository(d, v);
+        if (!spec) {
+            *ret_unknown = with_word(d, *ret_unknown, " ", w->names.items[i]);
+            continue;
+        }
         *ret_packages = with_word(d, *ret_packages, " ", diag_quote(d, spec));
         *ret_vendor = v->repository ? v->repository : *ret_vendor;
         const char *folder = site && v->folder ? path_join(d->a, site, v->folder) : NULL;
@@ -700,7 +749,9 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
     if (*unknown) {
         diag_evidence(d, f, "the package that contains %s is unknown", unknown);
     }
-    const char *command = command_of(d, manager, packages, vendor);
+    const char *words = repository_words(d, vendor);
+    bool reachable = !*words || strcmp(vendor, "cuda") != 0;
+    const char *command = reachable ? command_of(d, manager, packages, vendor) : NULL;
     const char *them = strchr(packages, ' ') ? "them" : "it";
     const char *package = w->x->attempt ? w->x->attempt->package : NULL;
     if (*folders) {
@@ -710,8 +761,8 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
                     "does not look where pip puts %s.",
                     them, package ? package : path_base(diag_caller(w->x)), them);
     } else {
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE, command, "Install what is missing.%s",
-                    repository_words(d, vendor));
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, command, "Install what is missing%s%s.%s",
+                    command ? "" : ": ", command ? "" : packages, words);
     }
 }
 
@@ -790,6 +841,22 @@ const char *diag_denied_place(struct diag *d, const struct diag_failure *x)
     return NULL;
 }
 
+/* Who has it, where the system's own manager is not known to get it. */
+static const char *who_has(const struct wanted *w, const struct kb_provide *row)
+{
+    const char *id = host_system(w->d->m->root, w->d->a).id;
+    for (size_t i = 0; id && row && i < row->n_providers; i++) {
+        const struct kb_provider *v = &row->providers[i];
+        if (is_of_system(w->d, v->manager) && v->repository && strcmp(v->repository, "cuda") == 0) {
+            return " NVIDIA publishes it, but gpumend knows no release of it for this system.";
+        }
+        if (is_of_system(w->d, v->manager) && !is_of_this_system(w, v)) {
+            return " It is not known to be in this system's own repositories.";
+        }
+    }
+    return "";
+}
+
 void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
 {
     struct wanted w;
@@ -839,7 +906,9 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
                                                       : path_base(diag_caller(x)),
                     title, title, x->name);
     } else if (f->repairs.n == before) {
-        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Install the package that provides %s.", x->name);
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Install the package that provides %s%s.%s",
+                    x->name, title ? arena_printf(d->a, " (%s)", title) : "",
+                    who_has(&w, provide_of(&w, x->name)));
     }
 }
 

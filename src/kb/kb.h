@@ -215,6 +215,7 @@ struct kb_provider {
     const char *meta;        // package that pulls in all of them, or NULL
     const char
         *repository; // the vendor in whose repository it is ("cuda"); NULL: in the system's own
+    struct kb_strs systems; // whose own repositories have it; none: of all that have the manager
 };
 
 struct kb_provide {
@@ -241,7 +242,8 @@ struct kb_repository {
     struct kb_strs systems; // ID of os-release(5)
     const char *version;    // VERSION_ID, or its first number
     enum kb_manager manager;
-    const char *address; // a .repo file; apt: a package with key and list; {arch}: x86_64, sbsa
+    const char *address;     // a .repo file; apt: a package with key and list; {arch}: x86_64, sbsa
+    struct kb_strs releases; // of CUDA, "12.4": known to be in it, one for each major at least
     struct kb_origin origin;
 };
 

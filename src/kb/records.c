@@ -164,6 +164,7 @@ static const struct field provider_fields[] = {
     TEXT_OPT(struct kb_provider, "folder", folder),
     TEXT_OPT(struct kb_provider, "versions", versions),
     TEXT_OPT(struct kb_provider, "repository", repository),
+    TEXTS_OPT(struct kb_provider, "systems", systems),
     TEXT_OPT(struct kb_provider, "development", development),
     TEXT_OPT(struct kb_provider, "meta", meta),
 };
@@ -250,6 +251,7 @@ static const struct field repository_fields[] = {
     TEXT(struct kb_repository, "version", version),
     WORD(struct kb_repository, "manager", manager, manager_words),
     TEXT(struct kb_repository, "address", address),
+    TEXTS(struct kb_repository, "releases", releases),
     ORIGIN(struct kb_repository),
 };
 static const struct record repository_record = RECORD(struct kb_repository, repository_fields);

@@ -632,7 +632,7 @@ DEB = "curl -fsSLO " + NVIDIA + "%s/x86_64/cuda-keyring_1.1-1_all.deb && dpkg -i
 # (program of the manager, or None; os-release; files besides; what installs cuBLAS 12 in a build)
 SYSTEMS = (
     ("/usr/bin/dnf", "ID=fedora\nVERSION_ID=41\n", ("/usr/bin/curl",),
-     RPMS % (("fedora41",) * 3) + "dnf install -y libcublas-12-4"),
+     RPMS % (("fedora41",) * 3) + "dnf install -y libcublas-12-8"),
     ("/usr/bin/dnf", 'ID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.4"\n', ("/usr/bin/curl",),
      RPMS % (("rhel9",) * 3) + "dnf install -y libcublas-12-4"),
     ("/usr/bin/microdnf", 'ID="rhel"\nVERSION_ID="8.10"\n', ("/usr/bin/curl",),
@@ -640,13 +640,13 @@ SYSTEMS = (
     ("/usr/bin/microdnf", 'ID="rhel"\nVERSION_ID="8.10"\n', (), "microdnf install -y curl && "
      + RPMS % (("rhel8",) * 3) + "microdnf install -y libcublas-12-4"),
     ("/usr/bin/yum", 'ID="amzn"\nVERSION_ID="2023"\n', ("/usr/bin/curl",),
-     RPMS % (("amzn2023",) * 3) + "yum install -y libcublas-12-4"),
+     RPMS % (("amzn2023",) * 3) + "yum install -y libcublas-12-5"),
     ("/usr/bin/dnf", "ID=fedora\nVERSION_ID=41\n", ("/etc/yum.repos.d/cuda-fedora41.repo",),
-     "dnf install -y libcublas-12-4"),
-    ("/usr/bin/dnf", "ID=fedora\nVERSION_ID=410\n", (), "dnf install -y libcublas-12-4"),
+     "dnf install -y libcublas-12-8"),
+    ("/usr/bin/dnf", "ID=fedora\nVERSION_ID=410\n", (), None),  # no repository is known for it
     ("/usr/bin/zypper", 'ID="opensuse-leap"\nID_LIKE="suse opensuse"\nVERSION_ID="15.6"\n', (),
      "zypper --non-interactive addrepo " + NVIDIA + "opensuse15/x86_64/cuda-opensuse15.repo && zypper "
-     "--gpg-auto-import-keys refresh && zypper --non-interactive install libcublas-12-4"),
+     "--gpg-auto-import-keys refresh && zypper --non-interactive install libcublas-12-5"),
     ("/usr/bin/zypper", 'ID="sles"\nVERSION_ID="15.5"\n', (),
      "zypper --non-interactive addrepo " + NVIDIA + "sles15/x86_64/cuda-sles15.repo && zypper "
      "--gpg-auto-import-keys refresh && zypper --non-interactive install libcublas-12-4"),
@@ -658,7 +658,9 @@ SYSTEMS = (
     ("/usr/bin/apt-get", "ID=ubuntu\nVERSION_ID=22.04\n", ("/etc/apt/sources.list.d/cuda-x.list",),
      "apt-get update && apt-get install -y libcublas-12-4"),
     (None, "ID=rocky\nID_LIKE='rhel centos fedora'\nVERSION_ID=10.0\n", ("/usr/bin/curl",),
-     RPMS % (("rhel10",) * 3) + "dnf install -y libcublas-12-4"),
+     None),                                             # its repository begins with CUDA 13
+    ("/usr/bin/apt-get", "ID=ubuntu\nVERSION_ID=24.04\n", ("/usr/bin/curl",),
+     DEB % "ubuntu2404" + "apt-get update && apt-get install -y libcublas-12-5"),
     ("/usr/bin/pacman", "ID=arch\n", (), None),         # its cuda is a newer major
     ("/sbin/apk", "ID=alpine\nVERSION_ID=3.20.1\n", (), None),
 )
@@ -688,7 +690,7 @@ def by_every_manager(exe, folder):
         managers = [m for m in ("apt-get", "dnf", "yum ", "zypper", "pacman", "apk") if m + " install" in
                     text.replace("yum install", "yum  install") or m + " -S" in text]
         check(f"{what}: check names no other manager", len(managers) <= 1 and (
-            wanted is None or "libcublas-12-4" in text) and (
+            wanted is None or wanted.split()[-1] in text) and (
             ("musl" in text) == (program == "/sbin/apk")), text)
 
 
