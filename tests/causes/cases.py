@@ -80,7 +80,7 @@ def missing_for_a_file(t, bad):
 
 
 @case("library-missing", "lib-missing", "libcublas.so.12",
-      repair=r"^Install the package that provides libcublas\.so\.12\.$")
+      repair=r"^Install the package that provides libcublas\.so\.12 \(cuBLAS of CUDA 12\)\.$")
 def missing_on_a_system_of_another_manager(t, bad):
     """Neither apt-get nor dnf is there."""
     missing_for_a_file(t, bad)
