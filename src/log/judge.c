@@ -172,9 +172,26 @@ struct filled {
     unsigned unfit; // of a command: left out as a whole
 };
 
+/* Whether a package manager may know the name: people and messages call toolkits, compilers and
+ * modules packages too. */
+static bool is_installable(const char *package)
+{
+    static const char *const not_packages[] = {"cuda",   "cudnn", "driver", "gnu",  "nvidia",
+                                               "python", "rocm",  "tf",     "clang"};
+    for (size_t i = 0; i < sizeof not_packages / sizeof *not_packages; i++) {
+        if (str_eq_nocase(str_of(package), str_of(not_packages[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* NULL: no command may hold it. */
 static const char *shown_value(struct str names, const char *value, bool command)
 {
+    if (command && value && str_is(names, "package") && !is_installable(value)) {
+        return NULL;
+    }
     if (command) {
         return value && (is_provided_field(names) || value_is_plain(value)) ? value : NULL;
     }
