@@ -186,6 +186,14 @@ static bool test_same_major_installed(struct log_matched *m)
 
 /* ------------------------------------------------------------------ files */
 
+/* Whether a library has two numbers in its soname, as those of CUDA before 11 do:
+ * libcudart.so.10.1 cannot stand in for libcudart.so.10.2. */
+static bool has_minor_in_soname(const char *name, const char *number)
+{
+    return strncmp(name, "libcu", 5) == 0 && strncmp(name, "libcudnn", 8) != 0 &&
+           strtoul(number, NULL, 10) <= 10;
+}
+
 /* "/opt/x/libfoo.so.9.1.0" -> "libfoo.so.9", in small letters */
 static char *file_stem(struct arena *a, const char *path)
 {
@@ -198,7 +206,11 @@ static char *file_stem(struct arena *a, const char *path)
     char *so = strstr(name, ".so");
     if (so) {
         size_t digits = so[3] == '.' ? strspn(so + 4, "0123456789") : 0;
-        so[3 + (digits ? digits + 1 : 0)] = '\0';
+        size_t end = 3 + (digits ? digits + 1 : 0);
+        if (digits && so[end] == '.' && has_minor_in_soname(name, so + 4)) {
+            end += 1 + strspn(so + end + 1, "0123456789");
+        }
+        so[end] = '\0';
     }
     return name;
 }
