@@ -49,18 +49,51 @@ static bool is_trial(const struct winldr_process *p, size_t i)
            (next && next->flags == 0 && strcmp(next->name, l->name) == 0);
 }
 
-/* Whether the package's loads succeed once `folder` was added. */
-static bool import_succeeds(struct diag_windows *n, const char *package, const char *folder)
+/* The package's loads once folders were added: the DLL that is missing then, "" if it is something
+ * else that fails, NULL if nothing does. */
+static const char *missing_with(struct diag_windows *n, const char *package,
+                                const diag_windows_folders *added)
 {
     struct winldr_process *p = winldr_python_start(n->files, n->py);
-    (void)winldr_add_directory(p, folder); // a full path
+    for (size_t i = 0; i < added->n; i++) {
+        (void)winldr_add_directory(p, added->items[i]); // a full path
+    }
     winldr_import_package(p, n->py, package);
     for (size_t i = 0; i < p->loads.n; i++) {
-        if (!is_trial(p, i) && !winldr_is_loaded(&p->loads.items[i])) {
-            return false;
+        const struct winldr_load *l = &p->loads.items[i];
+        bool goes_on = is_trial(p, i) && (!winldr_path_has_folder(l->name) ||
+                                          winldr_is_loaded(&p->loads.items[i + 1]));
+        if (!goes_on && !winldr_is_loaded(l)) { // the second try has another list: the first counts
+            bool missing = l->outcome == WINLDR_FAILED && l->code == WINLDR_MOD_NOT_FOUND;
+            return missing ? p->requests.items[l->blame]->name : "";
         }
     }
-    return true;
+    return NULL;
+}
+
+/* Adds folders that have the missing DLLs, until the import succeeds. False: one is nowhere. */
+static bool find_added_folders(struct diag_windows *n, const char *package, const char *dll,
+                               diag_windows_folders *ret)
+{
+    enum { FOLDERS_MAX = 8 };
+    diag_windows_folders folders = {0};
+    diag_windows_find_folders(n, &folders);
+    while (dll && ret->n < FOLDERS_MAX) {
+        size_t i = 0;
+        while (i < folders.n && !diag_windows_has_dll(n, folders.items[i], dll)) {
+            i++;
+        }
+        if (!*dll || i == folders.n) {
+            return false;
+        }
+        VEC_PUSH(n->arena, ret, folders.items[i]);
+        const char *next = missing_with(n, package, ret);
+        if (next && winldr_name_is(next, dll)) {
+            return false; // the folder does not help
+        }
+        dll = next;
+    }
+    return !dll;
 }
 
 /* libomp140.x86_64.dll is not part of the runtime for users; torch 2.4.0 was built with it,
@@ -76,16 +109,12 @@ static void add_missing_repairs(struct diag_windows *n, struct diag_windows_find
                                "winget install --id Microsoft.VCRedist.2015+.x64 --exact"));
         return;
     }
-    diag_windows_find_folders(n, &folders);
-    for (size_t i = 0; i < folders.n; i++) {
-        if (diag_windows_has_dll(n, folders.items[i], dll) &&
-            import_succeeds(n, package, folders.items[i])) {
-            f->cause = "library-not-on-path";
-            f->evidence = arena_printf(n->arena, "%s; it is in %s, which this call does not search",
-                                       f->evidence, folders.items[i]);
-            diag_windows_add_repair(n, f, diag_windows_directory(n, folders.items[i]));
-            return;
-        }
+    if (find_added_folders(n, package, dll, &folders)) {
+        f->cause = "library-not-on-path";
+        f->evidence = arena_printf(n->arena, "%s; it is in %s, which this call does not search",
+                                   f->evidence, folders.items[0]);
+        diag_windows_add_repair(n, f, diag_windows_directories(n, &folders));
+        return;
     }
     struct winldr_torch torch = winldr_torch_read(n->files, n->py);
     if (winldr_name_is(dll, "libomp140.x86_64.dll") && torch.version &&

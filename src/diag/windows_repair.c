@@ -47,14 +47,18 @@ struct diag_windows_repair diag_windows_pip(const struct diag_windows *n, const 
 }
 
 /* Python's raw text cannot hold its own quote. */
-struct diag_windows_repair diag_windows_directory(const struct diag_windows *n, const char *folder)
+struct diag_windows_repair diag_windows_directories(const struct diag_windows *n,
+                                                    const diag_windows_folders *folders)
 {
-    bool plain = str_is_seen(folder) && !strchr(folder, '"');
-    return (struct diag_windows_repair){
-        .says = arena_printf(n->arena, "let Python search %s", folder),
-        .python = plain ? arena_printf(n->arena, "import os; os.add_dll_directory(r\"%s\")", folder)
-                        : NULL,
-    };
+    const char *says = "let Python search", *line = "import os";
+    for (size_t i = 0; i < folders->n; i++) {
+        const char *folder = folders->items[i];
+        bool plain = line && str_is_seen(folder) && !strchr(folder, '"');
+        says = arena_printf(n->arena, "%s%s %s", says, i ? " and" : "", folder);
+        line = plain ? arena_printf(n->arena, "%s; os.add_dll_directory(r\"%s\")", line, folder)
+                     : NULL;
+    }
+    return (struct diag_windows_repair){.says = says, .python = line};
 }
 
 struct diag_windows_repair diag_windows_preload(const struct diag_windows *n, const char *path)

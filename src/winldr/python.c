@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "winldr/path.h"
+#include "winldr/rocm.h"
 
 enum {
     IMPORT_FLAGS = WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR,
@@ -221,6 +222,7 @@ static void import_torch(struct winldr_process *p, const struct winldr_python *p
     static const char *const runtime[] = {"vcruntime140.dll", "msvcp140.dll", "vcruntime140_1.dll"};
     const char *lib = join(p->files, package, "lib");
     const char *library_bin = join(p->files, py->folder, "Library\\bin");
+    winldr_rocm_initialize(p, py, package);
     (void)winldr_add_directory(p, lib); // a full path
     const char *folders = lib;
     if (is_kind(p->files, library_bin, WINLDR_ENTRY_FOLDER)) {

@@ -401,6 +401,36 @@ def community_on_rdna1(tree):
     amd_ctranslate2(tree, host.RX5700, "gfx1010")
 
 
+# What rocm_sdk/_dist_info.py of TheRock has, and with it torch/_rocm_init.py.
+DIST_INFO = '''
+LibraryEntry("amdhip64", "core", "libamdhip64.so*", "amdhip64*.dll")
+LibraryEntry("roctx64", "core", "libroctx64.so*", "")
+LibraryEntry(
+    "hipblas", "libraries", "libhipblas.so*", "*hipblas*.dll", deps=["amdhip64"]
+)
+'''
+ROCM_INIT = """
+def initialize():
+    import rocm_sdk
+    rocm_sdk.initialize_process(preload_shortnames=['roctx64', 'hipblas'], check_version='7.2')
+"""
+
+
+def torch_of_rocm_wheels(tree, init=ROCM_INIT):
+    machine(tree, card=RX7900, provider=host.AMD, version="31.0.24027.1012")
+    torch_of(tree, "2.9.1+rocm7.2", hip="7.2", imports=["amdhip64_7.dll", "hipblas.dll"])
+    (tree / SITE / "rocm_sdk").mkdir()
+    (tree / SITE / "rocm_sdk/_dist_info.py").write_text(DIST_INFO)
+    if init:
+        (tree / SITE / "torch/_rocm_init.py").write_text(init)
+    put(tree, SITE + "_rocm_sdk_core/bin/amdhip64_7.dll")
+    put(tree, SITE + "_rocm_sdk_libraries_gfx110X_all/bin/hipblas.dll", ["amdhip64_7.dll"])
+
+
+def torch_without_init(tree):
+    torch_of_rocm_wheels(tree, init=None)
+
+
 def torch_on(tree, card):
     machine(tree, card=card, provider=host.AMD, version="31.0.24027.1012")
     torch_of(tree, "2.6.0+cpu")
@@ -569,6 +599,10 @@ CASES = [
      ["use the CPU: AMD's wheels of torch for Windows are for gfx11 and gfx12"], 1),
     ("torch for the CPU on RDNA 3", torch_on_rdna3, None, 3, [("build-without-gpu", "warning")],
      ["install AMD's wheels of torch for Windows and Python 3.12", "(gfx1100)"], 1),
+    ("torch that preloads ROCm's wheels", torch_of_rocm_wheels, None, 3, [], [], 1),
+    ("the same without its start", torch_without_init, None, 1, [("library-not-on-path", "error")],
+     ["amdhip64_7.dll, which", "os.add_dll_directory(r\"C:\\Python312\\Lib\\site-packages\\_rocm_sdk_core\\bin\"); "
+      "os.add_dll_directory(r\"C:\\Python312\\Lib\\site-packages\\_rocm_sdk_libraries_gfx110X_all\\bin\")"], 1),
     ("a long path, allowed", short_paths, "/" + LONG, 3, [], [], 1),
     ("the Store's Python", store, None, 3, [], ["(Store)", "packaged process"], 1),
     ("a Python for x86", narrow, None, 1, [("library-wrong-architecture", "error")], ["[WinError 193]"], 1),

@@ -1,0 +1,153 @@
+#include "winldr/rocm.h"
+
+#include <string.h>
+
+#include "winldr/path.h"
+
+enum { TEXT_MAX = 1 << 18, NAMES_MAX = 64, DEPTH_MAX = 8, FIELDS = 4 };
+
+struct rocm_entry {
+    struct str fields[FIELDS]; // short name, wheel, pattern for Linux, pattern for Windows
+    struct str deps;           // "'a', 'b'"
+};
+
+struct rocm {
+    struct winldr_process *process;
+    const struct winldr_python *py;
+    VEC(struct rocm_entry) entries;
+    VEC(struct str) done; // short names
+};
+
+static bool rocm_read(struct rocm *r, const char *path, struct str *ret)
+{
+    struct winldr_files *f = r->process->files;
+    const struct winldr_entry *e = winldr_files_place(f, path);
+    return e->place && root_read(f->root, f->arena, e->place, TEXT_MAX, ret) == 0;
+}
+
+/* The next text in quotes; false: there is none. */
+static bool next_quoted(struct str *rest, struct str *ret)
+{
+    size_t at = 0;
+    while (at < rest->n && rest->s[at] != '"' && rest->s[at] != '\'') {
+        at++;
+    }
+    if (at == rest->n) {
+        return false;
+    }
+    struct str inside = {rest->s + at + 1, rest->n - at - 1};
+    size_t end = str_find_char(inside, rest->s[at]);
+    *ret = (struct str){inside.s, end};
+    size_t used = end < inside.n ? end + 1 : end;
+    *rest = (struct str){inside.s + used, inside.n - used};
+    return end < inside.n;
+}
+
+/* What stands between `from` and the next `end` behind it; empty: nothing does. */
+static struct str between_words(struct str text, const char *from, char end)
+{
+    size_t at = str_find(text, from);
+    if (at == text.n) {
+        return (struct str){"", 0};
+    }
+    struct str rest = {text.s + at + strlen(from), text.n - at - strlen(from)};
+    return (struct str){rest.s, str_find_char(rest, end)};
+}
+
+static void read_entries(struct rocm *r, struct str text)
+{
+    static const char word[] = "LibraryEntry(";
+    for (size_t at; (at = str_find(text, word)) < text.n && r->entries.n < NAMES_MAX;) {
+        struct rocm_entry e = {0};
+        struct str rest = {text.s + at + sizeof word - 1, text.n - at - (sizeof word - 1)};
+        struct str call = {rest.s, str_find_char(rest, ')')};
+        e.deps = between_words(call, "deps=[", ']');
+        size_t n = 0;
+        while (n < FIELDS && next_quoted(&call, &e.fields[n])) {
+            n++;
+        }
+        if (n == FIELDS) {
+            VEC_PUSH(r->process->arena, &r->entries, e);
+        }
+        text = rest;
+    }
+}
+
+/* The folder that a wheel of ROCm has its DLLs in; NULL: it is not installed. */
+static const char *folder_of(struct rocm *r, struct str wheel)
+{
+    struct winldr_files *f = r->process->files;
+    struct winldr_names names = winldr_files_list(f, r->py->site);
+    bool core = str_is(wheel, "core");
+    for (size_t i = 0; i < names.n; i++) {
+        if (core ? winldr_name_is(names.items[i], "_rocm_sdk_core")
+                 : starts_with(names.items[i], "_rocm_sdk_libraries")) {
+            return winldr_path_join(f->arena,
+                                    winldr_path_join(f->arena, r->py->site, names.items[i]), "bin");
+        }
+    }
+    return NULL;
+}
+
+/* ctypes.CDLL() of the first file that fits. */
+static void load_entry(struct rocm *r, const struct rocm_entry *e)
+{
+    struct winldr_files *f = r->process->files;
+    const char *folder = folder_of(r, e->fields[1]);
+    const char *pattern = str_dup(f->arena, e->fields[3]);
+    struct winldr_names names =
+        folder ? winldr_files_list(f, folder) : (struct winldr_names){NULL, 0};
+    for (size_t i = 0; *pattern && i < names.n; i++) {
+        if (str_glob(pattern, names.items[i])) {
+            (void)winldr_load(r->process, winldr_path_join(f->arena, folder, names.items[i]),
+                              WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR); // kept in p->loads
+            return;
+        }
+    }
+}
+
+static bool is_done(struct rocm *r, struct str name)
+{
+    for (size_t i = 0; i < r->done.n; i++) {
+        if (str_eq(r->done.items[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A library, behind those that it depends on. */
+static void load_name(struct rocm *r, struct str name, unsigned depth)
+{
+    if (is_done(r, name) || depth == DEPTH_MAX) {
+        return;
+    }
+    VEC_PUSH(r->process->arena, &r->done, name);
+    for (size_t i = 0; i < r->entries.n; i++) {
+        struct str deps = r->entries.items[i].deps, dep;
+        if (!str_eq(r->entries.items[i].fields[0], name)) {
+            continue;
+        }
+        while (next_quoted(&deps, &dep)) {
+            load_name(r, dep, depth + 1);
+        }
+        load_entry(r, &r->entries.items[i]);
+    }
+}
+
+void winldr_rocm_initialize(struct winldr_process *p, const struct winldr_python *py,
+                            const char *package)
+{
+    struct rocm r = {.process = p, .py = py};
+    struct arena *a = p->files->arena;
+    struct str init, info, name;
+    if (!rocm_read(&r, winldr_path_join(a, package, "_rocm_init.py"), &init) ||
+        !rocm_read(&r, winldr_path_join(a, py->site, "rocm_sdk\\_dist_info.py"), &info)) {
+        return;
+    }
+    read_entries(&r, info);
+    struct str names = between_words(init, "preload_shortnames=[", ']');
+    while (next_quoted(&names, &name)) {
+        load_name(&r, name, 0);
+    }
+}
