@@ -100,7 +100,7 @@ static bool compat_of(struct diag *d, const struct ldso_object *o, struct compat
     if (host_parse_so_version(str_of(path_base(real)), &version)) {
         ret->version = str_dup(d->a, version);
     }
-    return host_compat_is(real, &ret->note);
+    return host_compat_is(d->m->host, d->a, real, &ret->note);
 }
 
 const char *diag_driver_of(struct diag *d, const struct model_process *p)

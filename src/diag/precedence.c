@@ -309,7 +309,8 @@ static void judge_own(struct diag *d, const struct model_process *p, const struc
         return;
     }
     model_compat_note(d->m, real, &note);
-    bool special = strstr(real, "/stubs/") || host_compat_is(real, &note); // rules.c, drivers.c
+    bool special = strstr(real, "/stubs/") ||
+                   host_compat_is(d->m->host, d->a, real, &note); // rules.c, drivers.c
     const char *why = special ? NULL : why_wrong(d, real, &unknown);
     if (!why) {
         return;

@@ -11,6 +11,9 @@
  *     desc: {"format": 1, "CUDA version": "12.9", "driver": [535, 550], "device": [...]}
  *
  * Which devices the numbers of "device" mean is not documented: they are not used.
+ *
+ * The libcuda of an ordinary driver has the same note (seen in 580.159.04, beside its kernel module
+ * of that version): the note says what a file could serve, not what it came for.
  */
 #include "host/internal.h"
 
@@ -85,11 +88,6 @@ void host_compat_read(struct root *r, struct arena *a, const char *path, struct 
     (void)munmap((void *)(uintptr_t)data, size); // read only: nothing can be lost
 }
 
-bool host_compat_is(const char *real_path, const struct host_compat *c)
-{
-    return c->has_note || strstr(real_path, "/compat/");
-}
-
 int host_version_cmp(const char *a, const char *b)
 {
     struct str x = str_of(a), y = str_of(b);
@@ -104,6 +102,18 @@ int host_version_cmp(const char *a, const char *b)
         }
     }
     return 0;
+}
+
+bool host_compat_is(const struct host *h, struct arena *a, const char *real_path,
+                    const struct host_compat *c)
+{
+    const char *driver = h ? h->nvidia.module.value : NULL;
+    struct str version;
+    if (strstr(real_path, "/compat/")) {
+        return true;
+    }
+    return c->has_note && driver && host_parse_so_version(str_of(path_base(real_path)), &version) &&
+           host_version_cmp(str_dup(a, version), driver) > 0;
 }
 
 const char *host_consumer_gpu(const struct host *h)
@@ -156,9 +166,13 @@ enum host_state host_compat_fits(const struct host *h, struct arena *a, const ch
                            : "the name of its file states no version";
         return HOST_UNKNOWN;
     }
-    if (host_version_cmp(version, driver) <= 0) {
+    if (strcmp(version, driver) == 0) {
+        *ret_why = NULL; // as good as the driver's own
+        return HOST_YES;
+    }
+    if (host_version_cmp(version, driver) < 0) {
         *ret_why =
-            arena_printf(a, "it is %s, not newer than the driver %s (error 803)", version, driver);
+            arena_printf(a, "it is %s, older than the driver %s (error 803)", version, driver);
         return HOST_NO;
     }
     uint64_t branch = 0;

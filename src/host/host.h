@@ -405,8 +405,11 @@ void host_compat_parse(struct arena *a, struct str section, struct host_compat *
 /* The note of a libcuda; no note when the file cannot be read or has none. */
 void host_compat_read(struct root *r, struct arena *a, const char *path, struct host_compat *ret);
 
-/* Whether a path or a note says that a libcuda is one of forward compatibility. */
-bool host_compat_is(const char *real_path, const struct host_compat *c);
+/* Whether a libcuda is one of forward compatibility: it lies in a folder "compat", or has the note
+ * and is newer than the kernel module of `h` (may be NULL). The note alone says nothing: a driver's
+ * own libcuda has it, too. */
+bool host_compat_is(const struct host *h, struct arena *a, const char *real_path,
+                    const struct host_compat *c);
 
 /* The name of a GPU of NVIDIA's that is not a data-centre product, for which there is no forward
  * compatibility; NULL: none is known to be here. */

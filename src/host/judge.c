@@ -349,7 +349,8 @@ static void nvidia_libraries(struct judge *j)
                                   "install the driver's libraries of version %s (Debian: "
                                   "libcuda1)",
                                   n->module.value ? n->module.value : "of the module"));
-    } else if (host_compat_is(library(n, "libcuda.so.1")->real, &n->libcuda_compat)) {
+    } else if (host_compat_is(j->h, j->arena, library(n, "libcuda.so.1")->real,
+                              &n->libcuda_compat)) {
         return; // it is newer than the module by design: nvidia_compat() judges it
     } else if (n->versions_match.state == HOST_NO) {
         host_problem_add(
@@ -397,7 +398,8 @@ static void nvidia_compat(struct judge *j)
     const struct host_nvidia *n = &j->h->nvidia;
     const struct host_library *lib = library(n, "libcuda.so.1");
     const char *why = NULL;
-    if (!bound_to(j->g, "nvidia") || !lib || !host_compat_is(lib->real, &n->libcuda_compat)) {
+    if (!bound_to(j->g, "nvidia") || !lib ||
+        !host_compat_is(j->h, j->arena, lib->real, &n->libcuda_compat)) {
         return;
     }
     if (host_compat_fits(j->h, j->arena, lib->version, &n->libcuda_compat, &why) == HOST_NO) {

@@ -28,14 +28,15 @@ static const struct branches branches[] = {
 };
 
 /* That of the module, else of the libraries that came with it. */
-static const char *driver_version(const struct host_nvidia *n)
+static const char *driver_version(const struct host *h, struct arena *a)
 {
+    const struct host_nvidia *n = &h->nvidia;
     if (n->module.state == HOST_YES && n->module.value) {
         return n->module.value;
     }
     const struct host_library *cuda = n->libraries.n ? &n->libraries.items[0] : NULL;
     return cuda && strcmp(cuda->name, "libcuda.so.1") == 0 &&
-                   !host_compat_is(cuda->real, &n->libcuda_compat)
+                   !host_compat_is(h, a, cuda->real, &n->libcuda_compat)
                ? cuda->version
                : NULL;
 }
@@ -137,7 +138,7 @@ static void add_release_problem(const struct host *h, struct arena *a, struct ho
 static bool ask_release(const struct host *h, struct arena *a, struct host_gpu *g, bool bound)
 {
     enum { BLACKWELL = 570 };
-    const char *version = driver_version(&h->nvidia);
+    const char *version = driver_version(h, a);
     const struct branches *b = branches_of(g);
     unsigned branch = version ? (unsigned)strtoul(version, NULL, 10) : 0;
     struct host_problem p = {.id = NULL};

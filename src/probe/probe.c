@@ -199,13 +199,13 @@ static struct probe_driver driver_files(const struct session *s)
     };
     bool is_usual = usual && d.library &&
                     (strcmp(d.library, usual->path) == 0 || strcmp(d.library, usual->real) == 0);
-    d.own = usual && !is_usual && !host_compat_is(usual->real, &h->nvidia.libcuda_compat)
+    d.own = usual && !is_usual && !host_compat_is(h, s->a, usual->real, &h->nvidia.libcuda_compat)
                 ? usual->path
                 : NULL;
     struct host_compat note = {0};
     if (d.library) {
         host_compat_read(s->m->root, s->a, d.library, &note);
-        d.compat = host_compat_is(d.library, &note);
+        d.compat = host_compat_is(h, s->a, d.library, &note);
     }
     return d;
 }
@@ -266,7 +266,7 @@ static void driver_arguments(struct session *s, texts *list)
     const struct host *h = s->m->host;
     const struct host_library *usual = driver_library(h, "libcuda.so.1");
     const char *module = h && h->nvidia.module.state == HOST_YES ? h->nvidia.module.value : NULL;
-    bool compat = usual && host_compat_is(usual->real, &h->nvidia.libcuda_compat);
+    bool compat = usual && host_compat_is(h, s->a, usual->real, &h->nvidia.libcuda_compat);
     add_argument(s, list, "lib", s->libcuda);
     add_argument(s, list, "nvml", s->nvml);
     add_argument(s, list, "elsewhere", usual ? usual->path : NULL);

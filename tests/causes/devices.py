@@ -228,7 +228,20 @@ compat("compat-on-geforce", RTX4090, "550.90.07", [535, 550], good_gpu=A100S[0],
 compat("compat-branch-not-listed", A100S[0], "545.23.08", [535, 550], good_driver="550.90.07",
        evidence="made for the drivers 535, 550")
 compat("compat-older-than-driver", A100S[0], "580.95.05", [535, 550], good_driver="535.183.01",
-       evidence="not newer than the driver 580.95.05.*error 803")
+       evidence="older than the driver 580.95.05.*error 803")
+
+
+@case("forward-compat-wrong", "forward-compat", COMPAT + "/libcuda.so.575.57.08",
+      repair="^unset LD_LIBRARY_PATH")
+def compat_beside_a_driver_with_the_note(t, bad):
+    """The libcuda of an ordinary driver has the note as well, on every GPU that it serves."""
+    t.python().torch_for("cuda", "12.4", needed=["libcudart.so.12"])
+    t.cudart()
+    t.machine(merged(system(), nvidia("550.90.07", RTX4090)))
+    t.put("/usr/lib/x86_64-linux-gnu/libcuda.so.550.90.07", compat_library([535]))
+    t.put(COMPAT + "/libcuda.so.575.57.08", compat_library([535, 550]))
+    t.link(COMPAT + "/libcuda.so.1", "libcuda.so.575.57.08")
+    return {"env": {"LD_LIBRARY_PATH": COMPAT} if bad else {}}
 
 
 @case("driver-too-old", "driver-too-old", "NVIDIA driver 470.256.02", repair="nvidia-driver")

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,7 @@ static void where_it_may_be_used(void **state)
     assert_int_equal(host_compat_fits(&h, &arena, "575.57.08", &c, &why), HOST_YES);
     assert_int_equal(host_compat_fits(&h, &arena, NULL, &c, &why), HOST_UNKNOWN);
     assert_int_equal(host_compat_fits(&h, &arena, "550.54.15", &c, &why), HOST_NO);
+    assert_int_equal(host_compat_fits(&h, &arena, "550.90.07", &c, &why), HOST_YES);
     h.nvidia.module.value = "545.23.08";
     assert_int_equal(host_compat_fits(&h, &arena, "575.57.08", &c, &why), HOST_NO);
     assert_non_null(strstr(why, "535, 550, 575"));
@@ -128,11 +130,38 @@ static void where_it_may_be_used(void **state)
     assert_non_null(strstr(why, "804"));
 }
 
+/* The note alone is no witness: the libcuda of a driver has it, too. */
+static void what_is_one(void **state)
+{
+    static const char folder[] = "/usr/local/nvidia/lib64";
+    static const struct {
+        const char *module, *file;
+        bool note, is;
+    } cases[] = {
+        {"580.159.04", "/libcuda.so.580.159.04", true, false},
+        {"580.159.04", "/libcuda.so.575.57.08", true, false}, // a mismatch, told as such
+        {"550.90.07", "/libcuda.so.575.57.08", true, true},
+        {"550.90.07", "/libcuda.so.575.57.08", false, false},
+        {NULL, "/libcuda.so.575.57.08", true, false},
+        {"550.90.07", "/libcuda.so.1", true, false},
+        {"550.90.07", "/compat/libcuda.so.1", false, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct host h = {.nvidia.module.value = cases[i].module};
+        struct host_compat c = {.has_note = cases[i].note};
+        char path[128];
+        (void)snprintf(path, sizeof path, "%s%s", folder, cases[i].file);
+        assert_int_equal(host_compat_is(&h, &arena, path, &c), cases[i].is);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_note, start, stop),
         cmocka_unit_test_setup_teardown(a_note_without_drivers, start, stop),
+        cmocka_unit_test_setup_teardown(what_is_one, start, stop),
         cmocka_unit_test_setup_teardown(no_notes, start, stop),
         cmocka_unit_test_setup_teardown(versions, start, stop),
         cmocka_unit_test_setup_teardown(where_it_may_be_used, start, stop),
