@@ -1,5 +1,6 @@
 #include "report/trace.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +140,10 @@ static void request_text(const struct out *o, struct arena *a, const struct watc
         fprintf(o->file, ", which intercepts dlopen; requested by %s", str_printable(a, l->caller));
     }
     fputc('\n', o->file);
+    if (l && (l->flags & RTLD_NOLOAD) && r->settled && r->outcome != LDSO_REUSED) {
+        fputs("  asks only whether it is loaded (RTLD_NOLOAD)\n  => not loaded\n", o->file);
+        return;
+    }
     candidates_text(o, a, r);
     if (!r->settled) {
         out_print(o, OUT_YELLOW, "  => not known: the trace ends here, or a line of it was lost\n");

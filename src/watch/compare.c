@@ -701,8 +701,7 @@ static const struct watch_load *made_by(const struct watch_process *p, const str
     for (size_t k = 0; k < p->loads.n && k < LOADS_MAX; k++) {
         const struct watch_load *l = &p->loads.items[k];
         const char *from = l->caller ? l->caller : l->loader_caller;
-        if (!l->unknown && l->name && from && strcmp(l->name, load->name) == 0 &&
-            same_file(from, caller)) {
+        if (is_compared(l) && from && strcmp(l->name, load->name) == 0 && same_file(from, caller)) {
             return l;
         }
     }

@@ -344,10 +344,12 @@ def require_gpu(w):
 
 SHIM = r"""
 #include <dlfcn.h>
+#include <stdlib.h>
 __asm__(".section .nv_fatbin,\"a\"\n.long 0\n.previous"); // a build for CUDA
 const char *look(void);
 const char *look(void)
 {
+    if (getenv("ASKS_FIRST")) dlopen("libcublas.so.12", RTLD_NOW | RTLD_NOLOAD);
     void *h = dlopen("libcublas.so.12", RTLD_NOW);
     int *version = h ? dlsym(h, "version") : 0;
     return version ? *version == 12 ? "found" : "found another" : "not found";

@@ -436,6 +436,8 @@ def not_compared(lab):
     same_story(lines, 2)
     require(total(lines)["not_compared"] >= 3 + len(dlmopen), f"{total(lines)}")
     require(of(lines, "close", path=str(lab.here / "libthing.so")), "no close")
+    said = lab.text(lab.program, "noload:libthing.so", LD_LIBRARY_PATH=lab.here).stderr
+    require("(RTLD_NOLOAD)\n  => not loaded" in said and "refused" not in said, said)
 
 
 @test
@@ -561,6 +563,8 @@ def what_check_foresees(lab):
     said, lines = traced(launcher.PROGRAM)
     require(said == b"found\n" and not of(lines, "difference"), f"mended: {said}, {lines[-1]}")
     require(counted(lines) == (1, 1) and total(lines)["not_made"] > 0, f"mended: {lines[-1]}")
+    said, lines = traced(launcher.PROGRAM, ASKS_FIRST="1")
+    require(said == b"found\n" and not of(lines, "difference"), f"asks first: {said}, {lines[-1]}")
     alone = ("--keep-env", "--no-preload")
     said, lines = traced(launcher.PROGRAM, *alone, LD_LIBRARY_PATH="/nowhere")
     require(said == b"not found\n" and counted(lines) == (1, 1), f"as it is: {said}, {lines[-1]}")
