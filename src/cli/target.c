@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/str.h"
 #include "cli/limit.h"
 #include "cdi/files.h"
@@ -149,10 +150,25 @@ static void start_with_path(struct cli_target *t)
                       CLI_PATH_ELSEWHERE);
 }
 
+/* What --unset names and no later --env sets again. */
+static void ask_without(struct cli_target *t)
+{
+    VEC(const char *) names = {0};
+    for (size_t i = 0; i < t->given.n; i++) {
+        const char *name = t->given.items[i];
+        if (!strchr(name, '=') && !env_value(t->env.vars.items, t->env.vars.n, name)) {
+            VEC_PUSH(&t->arena, &names, name);
+        }
+    }
+    t->asked.unset = names.items;
+    t->asked.n_unset = names.n;
+}
+
 static void ask_with_env(struct cli_target *t)
 {
     t->asked.env = t->env.vars.items;
     t->asked.n_env = t->env.vars.n;
+    ask_without(t);
 }
 
 struct cli_env cli_target_given(struct cli_target *t)

@@ -44,6 +44,27 @@ void host_set_environment(struct host *h, struct arena *a, const char *const *en
     }
 }
 
+static bool is_among(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void host_unset(struct host *h, const char *const *names, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < h->variables.n; i++) {
+        if (!is_among(names, n, h->variables.items[i].name)) {
+            h->variables.items[kept++] = h->variables.items[i];
+        }
+    }
+    h->variables.n = kept;
+}
+
 /* Graphics that are part of the processor are there whether anybody computes with them or not. */
 bool host_gpu_counts(const struct host_gpu *g)
 {

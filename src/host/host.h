@@ -395,6 +395,9 @@ const char *host_variable(const struct host *h, const char *name);
 void host_set_environment(struct host *h, struct arena *a, const char *const *env, size_t n,
                           bool whole);
 
+/* Takes these variables out, whoever set them; before host_judge() as well. */
+void host_unset(struct host *h, const char *const *names, size_t n);
+
 /* Whether people expect programs to use it: integrated graphics count where AMD's own builds serve
  * them, and as the GPU of a Tegra. */
 bool host_gpu_counts(const struct host_gpu *g);

@@ -285,6 +285,7 @@ static void look_at_host(struct model_target *t, const struct model_target_optio
         o->host_path &&
         (o->host_replay || strcmp(o->host_path, o->root_path ? o->root_path : "/") != 0);
     host_set_environment(&t->host, m->arena, m->config.env, m->config.n_env, whole);
+    host_unset(&t->host, o->unset, o->n_unset);
     host_judge(&t->host, m->arena);
     if (o->on_host) {
         o->on_host(r, m->arena, &t->host);

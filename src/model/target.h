@@ -22,6 +22,8 @@ struct model_target_options {
     int pid;                // a live process, instead of a target
     const char *const *env; // the start environment, "K=V"
     size_t n_env;
+    const char *const *unset; // names that the tree's own environment has lost as well (--unset)
+    size_t n_unset;
     const char *cwd; // the caller's working directory, absolute
     uid_t uid;       // who would run it
     int glibc_minor;

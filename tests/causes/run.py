@@ -124,8 +124,11 @@ def after_repair(exe, case, tree, wants, command, folder):
         tree, twin = Tree(folder / "bad", case.prefix), Tree(folder / "good", case.prefix)
         wants = case.build(tree, True) or {}
         case.build(twin, False)
-    env = carried.carried_out(tree, twin, command, wants.get("env", {}))
-    return check(exe, tree, wants, env)
+    given = wants.get("env", {})
+    env = carried.carried_out(tree, twin, command, given)
+    of_tree = set(re.findall(r"^unset (\w+)$", command, re.M)) - set(given)
+    unset = [word for name in sorted(of_tree) for word in ("--unset", name)]
+    return check(exe, tree, {**wants, "args": wants.get("args", []) + unset}, env)
 
 
 def repaired(exe, case, tree, wants, document, folder):
