@@ -167,6 +167,47 @@ static const char *stub_of(struct diag *d, const struct ldso_object *o)
     return real && strstr(real, "/stubs/") ? real : NULL;
 }
 
+/* The folders of DT_RPATH or DT_RUNPATH but this one; NULL: it is written in a way that is not
+ * understood. */
+static const char *path_without(struct diag *d, const struct ldso_object *by, bool is_rpath,
+                                const char *dir)
+{
+    const char *text = is_rpath ? by->file->image.rpath : by->file->image.runpath, *kept = "";
+    const char *origin = path_dir(d->a, model_absolute(d->m, by->path));
+    bool found = false;
+    for (struct str rest = str_of(text); rest.s;) {
+        const char *entry = str_dup(d->a, str_cut(&rest, ':'));
+        const char *tail = starts_with(entry, "$ORIGIN")     ? entry + strlen("$ORIGIN")
+                           : starts_with(entry, "${ORIGIN}") ? entry + strlen("${ORIGIN}")
+                                                             : NULL;
+        const char *means = tail ? arena_printf(d->a, "%s%s", origin, tail) : entry;
+        bool it = strcmp(path_normal(d->a, model_absolute(d->m, means)), dir) == 0;
+        found |= it;
+        kept = it ? kept : arena_printf(d->a, "%s%s%s", kept, *kept ? ":" : "", entry);
+    }
+    return found ? kept : NULL;
+}
+
+/* patchelf makes a DT_RUNPATH of a DT_RPATH unless it is told not to (patchelf(1)). */
+static void repair_stub_by_path(struct diag *d, struct diag_finding *f,
+                                const struct model_process *p, const struct ldso_object *o,
+                                const char *dir)
+{
+    const struct ldso_object *by = o->via_object ? o->via_object : p->ldso->main;
+    bool is_rpath = o->via == LDSO_VIA_RPATH;
+    const char *path = path_normal(d->a, model_absolute(d->m, by->path));
+    const char *kept = path_without(d, by, is_rpath, dir);
+    const char *words = !kept ? NULL
+                        : *kept
+                            ? arena_printf(d->a, "patchelf %s--set-rpath %s",
+                                           is_rpath ? "--force-rpath " : "", diag_quote(d, kept))
+                            : "patchelf --remove-rpath";
+    diag_repair(d, f, DIAG_REPAIR_FILE, words ? diag_copy_command(d->a, words, path) : NULL,
+                "Take %s out of the search path in %s, or build it without; its place is taken by "
+                "a copy, as the file may be a hard link into a cache.",
+                dir, path_base(path));
+}
+
 static void repair_stub(struct diag *d, struct diag_finding *f, const struct model_process *p,
                         const struct ldso_object *o)
 {
@@ -179,13 +220,7 @@ static void repair_stub(struct diag *d, struct diag_finding *f, const struct mod
                     arena_printf(d->a, "rm %s && ldconfig", diag_quote(d, o->path)),
                     "Remove the link; the driver's package makes the right one.");
     } else if (o->via == LDSO_VIA_RPATH || o->via == LDSO_VIA_RUNPATH) {
-        const char *path = o->via_object ? o->via_object->path : p->ldso->main->path;
-        diag_repair(d, f, DIAG_REPAIR_FILE,
-                    arena_printf(d->a, "patchelf --print-rpath %s", diag_quote(d, path)),
-                    "Build %s without %s in its RPATH, or set one without it in a copy that then "
-                    "takes "
-                    "its place (patchelf --set-rpath; the file may be a hard link into a cache).",
-                    path_base(path), dir);
+        repair_stub_by_path(d, f, p, o, dir);
     } else {
         diag_repair(d, f, DIAG_REPAIR_ENV, NULL, "Remove %s from the search path.", dir);
     }

@@ -319,11 +319,13 @@ def stub_libcuda_behind_a_link(t, bad):
     t.link("/usr/lib/libcuda.so.1", stub if bad else "/usr/lib/nvidia/libcuda.so.1")
 
 
-@case("stub-libcuda", "rpath-shadow", "libcuda.so.1")
+@case("stub-libcuda", "rpath-shadow", "libcuda.so.1",
+      repair=r"^cp -p /opt/app/app (\S+) && patchelf --set-rpath '\$ORIGIN/lib' \1 && "
+             r"mv -f \1 /opt/app/app$")
 def stub_libcuda_by_rpath(t, bad):
     t.loader()
     t.lib("/opt/app/app", soname=None, interp=LOADER, needed=["libcuda.so.1"],
-          runpath="/usr/local/cuda/lib64/stubs" if bad else "/opt/none")
+          runpath="$ORIGIN/lib" + (":$ORIGIN/../../usr/local/cuda/lib64/stubs" if bad else ""))
     t.lib("/usr/local/cuda/lib64/stubs/libcuda.so.1")
     t.lib(SYSTEM + "/libcuda.so.1")
     return {"target": "/opt/app/app"}
