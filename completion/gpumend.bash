@@ -64,7 +64,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | export:--root | needs:--root | needs:--kb | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | check:--host | container:--root | container:--host | container:--kb | container:--folder | choose:--root | choose:--kb | setup:--root | setup:--kb | probe:--kb | kb:--kb | why:--root | why:--cwd)
+    check:--root | export:--root | needs:--root | needs:--kb | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | check:--host | container:--root | container:--host | container:--kb | container:--folder | choose:--root | choose:--kb | setup:--root | setup:--kb | setup:--env | setup:--into | setup:--snapshot | probe:--kb | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -186,7 +186,7 @@ _gpumend()
         word="--model --memory-gib --compute-type --app --require-gpu --probe --export --root --env --unset --kb --json --limit --help"
         ;;
     setup)
-        word="--for --into --model --python --script --root --kb --limit --json --help"
+        word="--for --snapshot --env --into --model --python --script --apply --undo --root --kb --limit --json --help"
         [[ $cur == -* ]] || word="faster-whisper whisperx speaches ctranslate2 torch onnxruntime openai-whisper vllm jax tensorflow cupy bitsandbytes llama-cpp-python"
         ;;
     kb)

@@ -154,6 +154,7 @@ SUITES = [
     Suite("test", "watch-guard", 300, "{py} tests/watch/guard.py {exe}", "alone"),
     Suite("test", "choose", 300, "{py} tests/choose/run.py {exe}", "build"),
     Suite("test", "setup", 300, "{py} tests/setup/run.py {exe}"),
+    Suite("test", "setup-apply", 300, "{py} tests/setup/apply.py {exe}"),
     Suite("test", "snapshot", 600, "{py} tests/snapshot/run.py {exe}"),
     Suite("test", "watch-trace", 600, "{py} tests/watch/trace.py {exe}"),
     Suite("test", "trees-check", 300, "{py} tests/trees/check.py {exe}"),

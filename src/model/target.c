@@ -99,6 +99,21 @@ static void find_unfinished(struct model *m)
                              &m->unsure);
 }
 
+/* A folder that is no environment, for one that is made there was interrupted. */
+static int say_interrupted(struct model *m, const char *target, int rc, struct gm_err *err)
+{
+    struct model_journal journal;
+    const char *unsure = NULL, *folder = path_join(m->arena, target, ".gpumend/journal");
+    if (rc < 0 && model_journal_open(m->root, m->arena, folder, &journal, &unsure)) {
+        struct gm_err first = *err;
+        return gm_err_set(err, rc,
+                          "%.200s. gpumend setup --apply began to make one there and has not ended "
+                          "(%.200s): gpumend setup APP --undo --into takes it back",
+                          first.text, journal.folder);
+    }
+    return rc;
+}
+
 /* An environment, an interpreter, or any other ELF file. */
 static int find_target(struct model_target *t, const struct model_target_options *o,
                        struct gm_err *err)
@@ -135,7 +150,7 @@ static int find_target(struct model_target *t, const struct model_target_options
         return 0;
     }
     if (rc != GM_ERR_UNSUPPORTED && rc != GM_ERR_FORMAT) {
-        return rc;
+        return say_interrupted(m, target, rc, err);
     }
     t->kind = "file";
     m->target_file = target;

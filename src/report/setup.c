@@ -42,6 +42,34 @@ static void setup_step_text(const struct out *o, struct arena *a, const struct s
     }
 }
 
+/* ------------------------------------------------------------------ an environment that exists */
+
+static void difference_text(const struct out *o, struct arena *a, const struct setup_difference *d)
+{
+    static const char *const labels[] = {"add", "change", "keep"};
+    const char *label = labels[d->is_kept ? 2 : d->have != NULL];
+    out_print(
+        o, d->is_kept ? OUT_DIM : OUT_PLAIN, "   %-7s %s %s", label,
+        str_printable(a, d->pin->package),
+        str_printable(a, d->is_kept || !d->have ? (d->have ? d->have : d->pin->version) : d->have));
+    out_print(o, OUT_PLAIN, "%s%s\n", d->have && !d->is_kept ? " -> " : "",
+              d->have && !d->is_kept ? str_printable(a, d->pin->version) : "");
+}
+
+static void compared_text(const struct out *o, struct arena *a, const struct setup_plan *plan)
+{
+    out_print(o, OUT_PLAIN, "\n%s beside the plan:\n", str_printable(a, plan->there));
+    for (size_t i = 0; i < plan->differences.n; i++) {
+        difference_text(o, a, &plan->differences.items[i]);
+    }
+    out_print(o, OUT_DIM, "   keep    %zu other distribution%s\n", plan->n_others,
+              plan->n_others == 1 ? "" : "s");
+    for (size_t i = 0; i < plan->broken.n; i++) {
+        out_print(o, OUT_RED, "   breaks  ");
+        out_wrap(o, 11, str_printable(a, plan->broken.items[i]));
+    }
+}
+
 void report_setup_text(const struct out *o, struct arena *a, const struct setup_plan *plan)
 {
     static const enum out_style styles[] = {[SETUP_GPU] = OUT_GREEN,
@@ -50,6 +78,9 @@ void report_setup_text(const struct out *o, struct arena *a, const struct setup_
                                             [SETUP_UNKNOWN] = OUT_YELLOW};
     // One line, whatever its length: scripts read the first.
     out_print(o, styles[plan->verdict], "%s\n", str_printable(a, plan->sentence));
+    if (plan->there) {
+        compared_text(o, a, plan);
+    }
     for (size_t i = 0; i < plan->steps.n; i++) {
         setup_step_text(o, a, &plan->steps.items[i], i + 1);
     }
@@ -156,6 +187,30 @@ static json_t *step_json(struct arena *a, const struct setup_step *s, size_t num
     return o;
 }
 
+static json_t *there_json(struct arena *a, const struct setup_plan *plan)
+{
+    json_t *o = json_object(), *packages = json_array();
+    if (!plan->there) {
+        json_decref(packages);
+        json_decref(o);
+        return json_null();
+    }
+    for (size_t i = 0; i < plan->differences.n; i++) {
+        const struct setup_difference *d = &plan->differences.items[i];
+        json_t *one = json_object();
+        json_put(one, "package", out_json_text(a, d->pin->package));
+        json_put(one, "have", out_json_text(a, d->have));
+        json_put(one, "plan", out_json_text(a, d->pin->version));
+        json_put(one, "change", json_string(d->is_kept ? "keep" : d->have ? "change" : "add"));
+        json_add(packages, one);
+    }
+    json_put(o, "path", out_json_text(a, plan->there));
+    json_put(o, "packages", packages);
+    json_put(o, "others", json_integer((json_int_t)plan->n_others));
+    json_put(o, "breaks", texts_json(a, plan->broken.items, plan->broken.n));
+    return o;
+}
+
 json_t *report_setup_json(struct arena *a, const struct setup_plan *plan)
 {
     const struct setup_pins *pins = &plan->pins;
@@ -182,6 +237,7 @@ json_t *report_setup_json(struct arena *a, const struct setup_plan *plan)
         json_add(steps, step_json(a, &plan->steps.items[i], i + 1));
     }
     json_put(doc, "packages", packages);
+    json_put(doc, "environment", there_json(a, plan));
     json_put(doc, "steps", steps);
     json_put(doc, "notes", texts_json(a, plan->notes.items, plan->notes.n));
     return doc;

@@ -4,6 +4,10 @@
 
 #include "setup/setup.h"
 
+/* The version that the environment that exists has of a package; NULL: it is not installed, or
+ * there is no such environment. "2.9.1+cu128". */
+const char *setup_version_there(const struct setup_question *q, const char *package);
+
 struct planner {
     const struct setup_question *q;
     struct arena *a;
@@ -24,6 +28,10 @@ const struct host_problem *setup_problem(const struct host_gpu *g);
 
 struct setup_step *setup_step_new(struct planner *p, enum setup_step_kind kind, const char *title);
 void setup_command_add(struct planner *p, struct setup_step *s, const char *command);
+
+/* What the environment that exists has of the plan (compare.c). */
+void setup_compare(struct planner *p);
+bool setup_is_kept(const struct planner *p, const struct setup_pin *pin);
 
 /* Each adds its step, if the plan has one. */
 void setup_driver_step_nvidia(struct planner *p);

@@ -12,7 +12,7 @@
 #include "kb/serves.h"
 #include "plan/solve.h"
 #include "py/requirement.h"
-#include "setup/setup.h"
+#include "setup/internal.h"
 
 enum { AGAINST_MAX = 4 };
 
@@ -374,6 +374,21 @@ static struct plan_solve_release release_of(const struct finder *f, const struct
     return (struct plan_solve_release){r->version, needs.items, needs.n, r->id};
 }
 
+/* What the environment has already comes before newer releases. */
+static void present_first(const struct finder *f, const char *package, release_list *list)
+{
+    const char *have = setup_version_there(f->q, package);
+    struct str rest = str_of(have ? have : ""), plain = str_cut(&rest, '+');
+    for (size_t i = 0; have && i < list->n; i++) {
+        if (str_eq(plain, str_of(list->items[i].version))) {
+            struct plan_solve_release one = list->items[i];
+            memmove(list->items + 1, list->items, i * sizeof *list->items);
+            list->items[0] = one;
+            return;
+        }
+    }
+}
+
 static int newest_first(const void *x, const void *y)
 {
     const struct plan_solve_release *a = x, *b = y;
@@ -409,6 +424,7 @@ static const struct plan_solve_package *package_of(void *arg, const char *name)
     }
     if (list.n) {
         qsort(list.items, list.n, sizeof *list.items, newest_first);
+        present_first(f, name, &list);
     }
     p->releases = list.items;
     p->n_releases = list.n;
@@ -491,6 +507,7 @@ static void pins_keep(struct finder *f, const struct plan_solve_answer *answer,
                              : c->release->version,
             .extras = gpu && main ? f->app->extras : NULL,
             .why = c->why,
+            .build = b ? b->build : NULL,
             .row = c->release->row ? arena_printf(f->a, "releases/%s", c->release->row) : NULL};
         VEC_PUSH(f->a, &ret->items, pin);
         ret->build = ret->build ? ret->build : b;

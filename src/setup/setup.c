@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "py/dist.h"
 #include "setup/internal.h"
 
 const char *setup_step_name(enum setup_step_kind kind)
@@ -248,6 +249,10 @@ static int verdict_find(struct planner *p, struct gm_err *err)
 static void steps_make(struct planner *p)
 {
     p->plan->uv = !p->plan->pins.own_python && !p->q->python && !p->plan->windows;
+    if (p->q->there) {
+        setup_compare(p);
+        p->plan->uv = !py_env_by_dist(p->q->there->env, "pip") && !p->plan->windows;
+    }
     if (p->plan->device == CHOOSE_DEVICE_CUDA) {
         setup_driver_step_nvidia(p);
     } else if (p->plan->device == CHOOSE_DEVICE_ROCM) {

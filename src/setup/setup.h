@@ -79,6 +79,8 @@ struct setup_pin {
     const char *extras;            // "cuda,cudnn", or NULL
     const char *why; // "asked for", "ctranslate2 4.8.5 needs nvidia-cublas-cu12 (...)"
     const char *row; // of the knowledge base: "releases/torch-2.9.1", or NULL
+    const char
+        *build; // its label, also that of the plain index ("cu128"); NULL: none, or not known
 };
 
 struct setup_pins {
@@ -103,6 +105,9 @@ struct setup_question {
     const char *folder; // of the environment, as it is to be written; NULL: APP-env
     const char *model;  // of Whisper; NULL: large-v3
     const char *python; // "3.11", and no other; NULL: the machine's, or one that fits
+    /* An environment that exists, which the plan is for: releases that it has come first, if they
+     * fit. Its model was opened; NULL: the plan makes a new environment. */
+    struct model *there;
 };
 
 /* How much of the driver's state may change, in the order of preference. */
@@ -120,6 +125,13 @@ int setup_pins_find(const struct setup_question *q, const struct setup_app *app,
                     enum choose_device_kind device, enum setup_driver_policy policy,
                     struct setup_pins *ret, struct gm_err *err) GM_CHECK;
 
+/* A pin, and what the environment that exists has in its place. */
+struct setup_difference {
+    const struct setup_pin *pin;
+    const char *have; // the version, or NULL: it is not installed
+    bool is_kept;
+};
+
 enum setup_step_kind {
     SETUP_DRIVER,
     SETUP_RUNTIME,
@@ -132,15 +144,23 @@ enum setup_step_kind {
 };
 const char *setup_step_name(enum setup_step_kind kind); // "driver"
 
+/* A command as a program gets it. */
+struct setup_run {
+    const char *const *words; // words[n] is NULL
+    size_t n;
+};
+
 struct setup_step {
     enum setup_step_kind kind;
     const char *title;          // an imperative, without a full stop
     const char *why;            // sentences
     VEC(const char *) commands; // as the machine's shell takes them; may be empty
+    VEC(struct setup_run) runs; // the same, of SETUP_ENVIRONMENT and SETUP_PACKAGES
     const char *code;           // lines of Python that the application has, or NULL
     const char *seen;           // how to see that it worked
     const char *cost;           // or NULL: not known
     bool reboot;                // the next step comes after it
+    bool to_do;                 // something has to be done that no environment replaces
 };
 
 enum setup_verdict { SETUP_GPU, SETUP_CPU, SETUP_NOT, SETUP_UNKNOWN };
@@ -160,6 +180,11 @@ struct setup_plan {
     bool computes;
     VEC(struct setup_step) steps;
     VEC(const char *) notes;
+    /* With an environment that exists: */
+    const char *there;                        // its folder; else NULL
+    VEC(struct setup_difference) differences; // one for each pin
+    VEC(const char *) broken; // what others in it need and would no longer have, one sentence each
+    size_t n_others;          // distributions that the plan does not name
 };
 
 /* GM_ERR_USAGE: there is no such application or model. */

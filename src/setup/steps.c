@@ -108,6 +108,7 @@ static void driver_install(struct planner *p)
     }
     s->why = arena_printf(p->a, "%s %s%s", have, driver_need(p), where);
     s->seen = arena_printf(p->a, "nvidia-smi prints driver version %s or later.", pins->driver_min);
+    s->to_do = true;
     s->reboot = !setup_is_wsl(p) && !setup_is_container(p);
     if (command) {
         setup_command_add(p, s, command);
@@ -132,6 +133,7 @@ void setup_driver_step_nvidia(struct planner *p)
                           p->m->driver, driver_need(p), problem->step ? " To do: " : "",
                           problem->step ? arena_printf(p->a, "%s.", problem->step) : "");
     s->seen = "gpumend devices says that programs can use the GPU.";
+    s->to_do = true;
     if (problem->command) {
         setup_command_add(p, s, problem->command);
     }
@@ -151,6 +153,7 @@ void setup_driver_step_amd(struct planner *p)
                      problem ? sentence_of(p, problem->text) : "", problem ? ". " : "",
                      p->plan->pins.build->rocm);
     s->seen = "gpumend devices says that programs can use the GPU.";
+    s->to_do = problem != NULL;
     if (problem && problem->command) {
         setup_command_add(p, s, problem->command);
     }
@@ -158,15 +161,74 @@ void setup_driver_step_amd(struct planner *p)
 
 /* ------------------------------------------------------------------ the environment, packages */
 
+typedef VEC(const char *) word_list;
+
+/* Of a word that no shell reads otherwise, itself. */
+static const char *run_word(const struct planner *p, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_+=:./-";
+    return *text && strspn(text, plain) == strlen(text) ? text : setup_word(p, text);
+}
+
+/* The command as a program gets it, and as a person types it. */
+static void run_add(struct planner *p, struct setup_step *s, const word_list *words)
+{
+    const char *text = "";
+    const char **kept = arena_array(p->a, words->n + 1, sizeof *kept);
+    for (size_t i = 0; i < words->n; i++) {
+        const char *word = run_word(p, words->items[i]);
+        bool quoted = p->plan->windows && i == 0 && word != words->items[i];
+        text = arena_printf(p->a, "%s%s%s%s", text, i ? " " : "", quoted ? "& " : "", word);
+        kept[i] = words->items[i];
+    }
+    kept[words->n] = NULL;
+    VEC_PUSH(p->a, &s->runs, (struct setup_run){kept, words->n});
+    setup_command_add(p, s, text);
+}
+
+static void words_add(const struct planner *p, word_list *list, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        VEC_PUSH(p->a, list, words[i]);
+    }
+}
+
+static const char *python_path(const struct planner *p)
+{
+    return arena_printf(p->a, p->plan->windows ? "%s\\Scripts\\python.exe" : "%s/bin/python",
+                        p->plan->folder);
+}
+
+static void environment_keep(struct planner *p)
+{
+    struct setup_step *s = setup_step_new(
+        p, SETUP_ENVIRONMENT, arena_printf(p->a, "Keep the environment %s", p->plan->there));
+    s->why =
+        arena_printf(p->a, "It has Python %s, for which every package of the plan has a wheel.",
+                     p->plan->pins.python);
+    s->seen = arena_printf(p->a, "%s --version prints Python %s.", setup_python_word(p),
+                           p->plan->pins.python);
+}
+
 void setup_environment_step(struct planner *p)
 {
     const struct setup_pins *pins = &p->plan->pins;
-    const char *folder = setup_word(p, p->plan->folder);
+    if (p->plan->there) {
+        environment_keep(p);
+        return;
+    }
+    word_list words = {0};
+    const char *folder = p->plan->folder;
+    const char *python = p->plan->windows ? arena_printf(p->a, "-%s", pins->python)
+                                          : arena_printf(p->a, "python%s", pins->python);
+    const char *const uv[] = {"uv", "venv", "--python", pins->python, folder};
+    const char *const py[] = {"py", python, "-m", "venv", folder};
     struct setup_step *s =
         setup_step_new(p, SETUP_ENVIRONMENT,
                        arena_printf(p->a, "Make an environment with Python %s", pins->python));
     if (p->plan->uv) {
-        setup_command_add(p, s, arena_printf(p->a, "uv venv --python %s %s", pins->python, folder));
+        words_add(p, &words, uv, 5);
         s->why = arena_printf(p->a,
                               "Every package of the plan has a wheel for Python %s. %s, and uv "
                               "brings it.",
@@ -175,28 +237,29 @@ void setup_environment_step(struct planner *p)
                                   ? arena_printf(p->a, "The machine has Python %s", p->m->python)
                                   : "Which Python the machine has is not known");
     } else {
-        setup_command_add(
-            p, s,
-            arena_printf(p->a, p->plan->windows ? "py -%s -m venv %s" : "python%s -m venv %s",
-                         pins->python, folder));
+        words_add(p, &words, py + !p->plan->windows, 5 - (size_t)!p->plan->windows);
         s->why = "Packages of the system and of other programs do not mix with these.";
     }
+    run_add(p, s, &words);
     s->seen =
         arena_printf(p->a, "%s --version prints Python %s.", setup_python_word(p), pins->python);
 }
 
 static const char *pin_text(const struct planner *p, const struct setup_pin *pin)
 {
-    return pin->extras ? setup_word(p, arena_printf(p->a, "%s[%s]==%s", pin->package, pin->extras,
-                                                    pin->version))
+    return pin->extras ? arena_printf(p->a, "%s[%s]==%s", pin->package, pin->extras, pin->version)
                        : arena_printf(p->a, "%s==%s", pin->package, pin->version);
 }
 
-static const char *installer(const struct planner *p)
+static void installer_add(const struct planner *p, word_list *words)
 {
-    return p->plan->uv
-               ? arena_printf(p->a, "uv pip install --python %s", setup_word(p, p->plan->folder))
-               : arena_printf(p->a, "%s -m pip install", setup_python_word(p));
+    const char *const uv[] = {"uv", "pip", "install", "--python", p->plan->folder};
+    const char *const pip[] = {python_path(p), "-m", "pip", "install"};
+    if (p->plan->uv) {
+        words_add(p, words, uv, 5);
+    } else {
+        words_add(p, words, pip, 4);
+    }
 }
 
 /* What PyTorch's own index has, built for the same CUDA or for the CPU. */
@@ -229,22 +292,33 @@ void setup_packages_step(struct planner *p)
 {
     const struct setup_pins *pins = &p->plan->pins;
     struct setup_step *s = setup_step_new(p, SETUP_PACKAGES, "Install the packages");
-    const char *own = "", *plain = "";
+    word_list own = {0}, plain = {0};
+    installer_add(p, &own);
+    installer_add(p, &plain);
+    size_t before = own.n;
     for (size_t i = 0; i < pins->items.n; i++) {
         const struct setup_pin *pin = &pins->items.items[i];
-        const char **list =
-            strchr(pin->version, '+') || (pins->index && is_of_torch(pin->package)) ? &own : &plain;
-        *list = arena_printf(p->a, "%s %s", *list, pin_text(p, pin));
+        bool labelled = strchr(pin->version, '+') || (pins->index && is_of_torch(pin->package));
+        if (p->plan->there && setup_is_kept(p, pin)) {
+            continue;
+        }
+        if (labelled) {
+            VEC_PUSH(p->a, &own, pin_text(p, pin));
+        } else {
+            VEC_PUSH(p->a, &plain, pin_text(p, pin));
+        }
     }
-    if (*own) {
-        setup_command_add(p, s,
-                          arena_printf(p->a, "%s%s --index-url https://download.pytorch.org/whl/%s",
-                                       installer(p), own, pins->index));
+    if (own.n > before) {
+        const char *const index[] = {
+            "--index-url", arena_printf(p->a, "https://download.pytorch.org/whl/%s", pins->index)};
+        words_add(p, &own, index, 2);
+        run_add(p, s, &own);
     }
-    if (*plain) {
-        setup_command_add(p, s, arena_printf(p->a, "%s%s", installer(p), plain));
+    if (plain.n > before) {
+        run_add(p, s, &plain);
     }
-    s->why = packages_why(p);
+    s->title = s->runs.n ? s->title : "Keep the packages";
+    s->why = s->runs.n ? packages_why(p) : "Every package of the plan is there.";
     s->seen = p->plan->uv
                   ? arena_printf(p->a, "uv pip check --python %s finds no conflict.",
                                  setup_word(p, p->plan->folder))

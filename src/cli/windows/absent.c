@@ -1,6 +1,7 @@
 /* The commands that the executable for Windows does not have: each says so. */
 #include "cli/cli.h"
 #include "cli/probing.h"
+#include "cli/setup_apply.h"
 
 static int absent_run(const struct cli_command *self, int argc, char **argv)
 {
@@ -30,4 +31,17 @@ int cli_probing_run(const struct cli_probing *p, struct probe_report *ret, struc
 {
     (void)p, (void)ret;
     return gm_err_set(err, GM_ERR_UNSUPPORTED, "a probe is not available on Windows");
+}
+
+int cli_setup_apply(struct cli_target *t, const struct setup_plan *plan)
+{
+    (void)t, (void)plan;
+    return cli_fail(CLI_CANNOT, "setup: --apply is not available on Windows; --script powershell "
+                                "prints what it would do");
+}
+
+int cli_setup_undo(struct cli_target *t, const char *folder)
+{
+    (void)t, (void)folder;
+    return cli_fail(CLI_CANNOT, "setup: --undo is not available on Windows");
 }
