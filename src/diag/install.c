@@ -882,6 +882,11 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
             "neither GPU vendors' libraries nor CUDA wheels are built.");
         return;
     }
+    const char *asking =
+        x->attempt && x->attempt->package ? x->attempt->package : path_base(diag_caller(x));
+    if (diag_repair_of_jetpack(d, f, provide_of(&w, x->name), x->name, asking)) {
+        return;
+    }
     wanted_follow(f, &w);
     static const enum kb_manager managers[] = {KB_MANAGER_CONDA,  KB_MANAGER_PIP,
                                                KB_MANAGER_APT,    KB_MANAGER_DNF,
@@ -902,9 +907,7 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
                     "Install a release of %s that can use the %s of this system, or, where the "
                     "program finds it, a release of %s that contains %s: the system's package "
                     "manager has installed the one that it has.",
-                    x->attempt && x->attempt->package ? x->attempt->package
-                                                      : path_base(diag_caller(x)),
-                    title, title, x->name);
+                    asking, title, title, x->name);
     } else if (f->repairs.n == before) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Install the package that provides %s%s.%s",
                     x->name, title ? arena_printf(d->a, " (%s)", title) : "",

@@ -125,6 +125,14 @@ bool diag_repair_without(struct diag *d, struct diag_finding *f, const struct mo
 /* A build for larger pages, or a kernel with smaller ones. */
 void diag_repair_page_size(struct diag *d, struct diag_finding *f, const char *path);
 
+/* Whether the machine is a Jetson board whose CUDA libraries are JetPack's own (jetson.c). */
+bool diag_is_jetson(const struct diag *d);
+
+/* There the repair of a missing library of NVIDIA's, which `asking` needs; false: it is none, or no
+ * such board. */
+bool diag_repair_of_jetpack(struct diag *d, struct diag_finding *f, const struct kb_provide *row,
+                            const char *name, const char *asking);
+
 /* Install the owner of this file again; without an owner, replace it by hand. */
 void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *path);
 /* Adds to the repairs from `first` on what makes the file findable, where the asker of a failure

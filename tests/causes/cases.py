@@ -657,6 +657,40 @@ def page_size(t, bad):
     return {"target": "/usr/bin/app", "args": ["--page-size", "65536", "--glibc", "2.36"]}
 
 
+def jetson_app(t, needs, release="R36 (release), REVISION: 4.3", soc="tegra234"):
+    """A program of aarch64 on a Jetson board with Ubuntu, on which its library is missing."""
+    arm = {"machine": tree.elfgen.AARCH64}
+    t.put("/lib/ld-linux-aarch64.so.1", tree.elf("ld-linux-aarch64.so.1", verdef=["GLIBC_PRIVATE"], **arm))
+    t.put("/usr/bin/app", tree.elf(None, interp="/lib/ld-linux-aarch64.so.1", needed=[needs], runpath="/usr/lib", **arm))
+    t.put("/.gpumend-nodes", "/dev/nvgpu/igpu0/ctrl c 501 1 666 0 0 ok\n/dev/nvmap c 10 121 666 0 0 ok\n")
+    t.put("/sys/module/nvgpu/initstate", "live\n")
+    t.lib("/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1", **arm)
+    t.put("/usr/bin/apt-get", "")
+    t.put("/etc/os-release", "ID=ubuntu\nVERSION_ID=\"22.04\"\n")
+    t.put("/proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd atomics\nCPU architecture: 8\n")
+    t.put("/etc/nv_tegra_release", "# %s, GCID: 1, BOARD: generic, EABI: aarch64\n" % release)
+    t.put("/proc/device-tree/compatible", "nvidia,p3767\0nvidia,%s\0" % soc)
+    return arm
+
+
+def on_jetson(name, library, repair, **more):
+    """NVIDIA's packages for Arm servers are no cure on Jetson boards before JetPack 7."""
+    def build(t, bad):
+        arm = jetson_app(t, library, **more)
+        if not bad:
+            t.lib("/usr/lib/" + library, **arm)
+        return {"target": "/usr/bin/app", "args": ["--glibc", "2.35"]}
+    case("library-missing", "lib-missing", library, name=name, repair=repair)(build)
+
+
+on_jetson("jetson-jetpack-6", "libcublas.so.12", r"(?s)has CUDA 12 of its own.*apt-get install nvidia-jetpack")
+on_jetson("jetson-other-cuda", "libcublas.so.12", r"Use a build of app for JetPack: this Jetson \(L4T R35\) has CUDA 11",
+          release="R35 (release), REVISION: 4.1")
+on_jetson("jetson-cudnn", "libcudnn.so.9", r"If they do not contain libcudnn\.so\.9, use a build of app")
+on_jetson("jetson-thor", "libcublas.so.13", r"/sbsa/cuda-keyring", release="R38 (release), REVISION: 2.0",
+          soc="tegra264")
+
+
 # ---- the program and its start --------------------------------------------------------------
 
 @case("extension-other-python", "python-dep-conflict", "ctranslate2", repair="force-reinstall")
