@@ -122,6 +122,14 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "duckdb clickhouse" -- "$cur")
         return
         ;;
+    needs:--model)
+        mapfile -t COMPREPLY < <(compgen -W "tiny base small medium large-v3 turbo distil-large-v3" -- "$cur")
+        return
+        ;;
+    needs:--compute)
+        mapfile -t COMPREPLY < <(compgen -W "float16 float32 int8_float16 int8_float32" -- "$cur")
+        return
+        ;;
     needs:--as)
         mapfile -t COMPREPLY < <(compgen -W "nfd cel require-cuda slurm slurm-extra" -- "$cur")
         return
@@ -140,7 +148,7 @@ _gpumend()
         word="--import --pid --root --host --env --unset --glibc --cpu --page-size --kb --snapshot --probe --verbose --report --github --sarif --html --redact --watch --json --limit --help"
         ;;
     needs)
-        word="--on --as --features --import --root --env --unset --kb --platform --no-verify --limit --json --help"
+        word="--on --as --features --model --compute --import --root --env --unset --kb --platform --no-verify --limit --json --help"
         ;;
     fleet)
         word="--names --engine --run --limit --json --help"

@@ -15,7 +15,7 @@ function __gpumend_values -a key
             printf '%s\n' 4096 16384 65536
         case choose:--app
             printf '%s\n' ctranslate2 torch onnxruntime
-        case choose:--model
+        case choose:--model needs:--model
             printf '%s\n' tiny base small medium large-v3 turbo distil-large-v3
         case choose:--export
             echo sh
@@ -26,7 +26,9 @@ function __gpumend_values -a key
         case run:--device
             printf '%s\n' auto cuda rocm cpu
         case needs:--as
-            printf '%s\n' nfd cel require-cuda
+            printf '%s\n' nfd cel require-cuda slurm slurm-extra
+        case needs:--compute
+            printf '%s\n' float16 float32 int8_float16 int8_float32
         case '*:--pid'
             __fish_complete_pids
         case '*:--unset'

@@ -242,16 +242,6 @@ static bool ask_build(struct chooser *c, struct choose_candidate *x)
 
 /* ------------------------------------------------------------------ gfx targets */
 
-static bool strs_list(const struct kb_strs *list, const char *text)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        if (strcmp(list->items[i], text) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A build that is installed, by its label; NULL: it has none, or no row. */
 static const struct kb_build *installed_row(const struct chooser *c)
 {
@@ -276,7 +266,8 @@ static const struct kb_build *official_build(const struct chooser *c, const char
     for (size_t i = 0; i < c->builds.n; i++) {
         const struct kb_build *b = &c->builds.rows[i];
         bool official = b->status != KB_STATUS_EXPERIMENTAL; // one's own build for others is not
-        if (official && strcmp(b->package, package) == 0 && b->rocm && strs_list(&b->gfx, gfx) &&
+        if (official && strcmp(b->package, package) == 0 && b->rocm &&
+            choose_strs_list(&b->gfx, gfx) &&
             (!found || host_version_cmp(b->rocm, found->rocm) > 0)) {
             found = b;
         }
@@ -288,7 +279,7 @@ static bool in_a_release(const struct chooser *c, const char *gfx, const char *r
 {
     for (size_t i = 0; i < c->rocms.n; i++) {
         const struct kb_rocm *r = &c->rocms.rows[i];
-        if (r->kind == KB_ROCM_RELEASE && strs_list(&r->gfx, gfx) &&
+        if (r->kind == KB_ROCM_RELEASE && choose_strs_list(&r->gfx, gfx) &&
             (!rocm || strcmp(r->rocm, rocm) == 0)) {
             return true;
         }
@@ -327,7 +318,7 @@ static enum host_state chooser_has_kernels(const struct chooser *c, const char *
     const struct kb_build *own = installed_row(c);
     const struct kb_build *row = own && own->gfx.n ? own : same_rocm(c, own);
     if (row) {
-        return strs_list(&row->gfx, gfx) ? HOST_YES : HOST_NO;
+        return choose_strs_list(&row->gfx, gfx) ? HOST_YES : HOST_NO;
     }
     if (own && own->rocm) {
         return in_a_release(c, gfx, own->rocm) ? HOST_YES : HOST_UNKNOWN;
@@ -359,7 +350,7 @@ static const struct kb_rocm *override_row(const struct chooser *c, const char *g
 {
     for (size_t i = 0; i < c->rocms.n; i++) {
         const struct kb_rocm *r = &c->rocms.rows[i];
-        if (r->kind == KB_ROCM_OVERRIDE && strs_list(&r->gfx, gfx) &&
+        if (r->kind == KB_ROCM_OVERRIDE && choose_strs_list(&r->gfx, gfx) &&
             (value ? strcmp(r->override, value) == 0 : r->verdict == KB_VERDICT_SAME_ISA)) {
             return r;
         }
@@ -524,42 +515,14 @@ static bool ask_ran(struct chooser *c, struct choose_candidate *x)
 
 /* ------------------------------------------------------------------ memory */
 
-/* The table's memory of an NVIDIA card by its PCI id, in GiB; 0: not known. */
-static unsigned table_gib(const struct chooser *c, const struct host_gpu *g)
-{
-    const char *id = arena_printf(c->a, "%04x", (unsigned)g->device_id);
-    for (size_t i = 0; g->bdf && i < c->gpus.n; i++) {
-        const struct kb_gpu *row = &c->gpus.rows[i];
-        if (row->vendor == KB_VENDOR_NVIDIA && row->memory_gib > 0 && strs_list(&row->pci, id)) {
-            return (unsigned)row->memory_gib;
-        }
-    }
-    return 0;
-}
-
 static void gpu_memory(struct chooser *c, struct choose_candidate *x)
 {
-    const struct host_gpu *g = x->gpu;
     const struct choose_ran *r = ran_on(c, x);
-    unsigned gib = g->vendor != HOST_NVIDIA ? 0
-                   : g->model_memory_gib    ? g->model_memory_gib // also by the driver's name
-                                            : table_gib(c, g);
     if (r && r->free_bytes) {
         x->available_bytes = r->free_bytes;
         x->available_why = "free when it was probed";
-    } else if (g->mig.n) {
-        x->available_why = "it is divided (MIG), and no file says how much memory an instance has";
-    } else if (g->memory.state == HOST_YES) {
-        uint64_t parts =
-            g->partitions.state == HOST_YES && g->partitions.number > 1 ? g->partitions.number : 1;
-        x->available_bytes = g->memory.number / parts;
-        x->available_why = g->memory.where;
-    } else if (gib) {
-        x->available_bytes = ((uint64_t)gib << 30) / 16 * 15;
-        x->available_why =
-            arena_printf(c->a, "sold with %u GiB; 1/16 left for error correction", gib);
     } else {
-        x->available_why = "no file states it, and the table of cards does not have it";
+        x->available_bytes = choose_gpu_memory(c->a, &c->gpus, x->gpu, &x->available_why);
     }
 }
 
@@ -1130,14 +1093,6 @@ static int chooser_load(struct chooser *c, struct gm_err *err)
     return rc < 0 ? rc : kb_builds(kb, &c->builds, err);
 }
 
-static int unknown_model(struct chooser *c, const char *name, struct gm_err *err)
-{
-    const char *meant = choose_model_near(&c->models, name);
-    return gm_err_set(err, GM_ERR_USAGE, "no model %s is known; %s%s%s: %s", name,
-                      meant ? "did you mean " : "these are", meant ? meant : "",
-                      meant ? "? These are" : "", choose_model_names(&c->models, c->a));
-}
-
 int choose_best(struct model *m, const struct diag_report *report, const struct choose_options *o,
                 struct choose_result *ret, struct gm_err *err)
 {
@@ -1153,7 +1108,7 @@ int choose_best(struct model *m, const struct diag_report *report, const struct 
     }
     c.model = o->model ? choose_model_find(&c.models, o->model) : NULL;
     if (o->model && !c.model) {
-        return unknown_model(&c, o->model, err);
+        return choose_model_unknown(&c.models, c.a, o->model, err);
     }
     choice.model = c.model ? o->model : NULL;
     c.dist = choose_app_of(m, o, &choice.app);

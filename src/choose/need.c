@@ -146,6 +146,15 @@ const char *choose_model_near(const struct kb_models *models, const char *name)
     return nearest_best(&n);
 }
 
+int choose_model_unknown(const struct kb_models *models, struct arena *a, const char *name,
+                         struct gm_err *err)
+{
+    const char *meant = choose_model_near(models, name);
+    return gm_err_set(err, GM_ERR_USAGE, "no model %s is known; %s%s%s: %s", name,
+                      meant ? "did you mean " : "these are", meant ? meant : "",
+                      meant ? "? These are" : "", choose_model_names(models, a));
+}
+
 static int by_size(const void *x, const void *y)
 {
     const struct kb_model *a = *(const struct kb_model *const *)x;
@@ -216,6 +225,54 @@ static bool tells(const struct kb_model *row, const char *engine, enum choose_de
                ? gpu
                : row->kind == KB_MODEL_MEASURED && row->batch <= 1 && row->device &&
                      strcmp(row->device, gpu ? "cuda" : "cpu") == 0;
+}
+
+const unsigned choose_memory_bounds_gib[CHOOSE_MEMORY_BOUNDS] = {
+    1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 64, 80, 128};
+
+bool choose_strs_list(const struct kb_strs *list, const char *text)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (strcmp(list->items[i], text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The table's memory of an NVIDIA card by its PCI id, in GiB; 0: not known. */
+static unsigned table_gib(struct arena *a, const struct kb_gpus *gpus, const struct host_gpu *g)
+{
+    const char *id = arena_printf(a, "%04x", (unsigned)g->device_id);
+    for (size_t i = 0; g->bdf && i < gpus->n; i++) {
+        const struct kb_gpu *row = &gpus->rows[i];
+        if (row->vendor == KB_VENDOR_NVIDIA && row->memory_gib > 0 &&
+            choose_strs_list(&row->pci, id)) {
+            return (unsigned)row->memory_gib;
+        }
+    }
+    return 0;
+}
+
+uint64_t choose_gpu_memory(struct arena *a, const struct kb_gpus *gpus, const struct host_gpu *g,
+                           const char **ret_why)
+{
+    unsigned gib = g->vendor != HOST_NVIDIA ? 0
+                   : g->model_memory_gib    ? g->model_memory_gib // also by the driver's name
+                                            : table_gib(a, gpus, g);
+    if (g->mig.n) {
+        *ret_why = "it is divided (MIG), and no file says how much memory an instance has";
+        return 0;
+    }
+    if (g->memory.state == HOST_YES) {
+        uint64_t parts =
+            g->partitions.state == HOST_YES && g->partitions.number > 1 ? g->partitions.number : 1;
+        *ret_why = g->memory.where;
+        return g->memory.number / parts;
+    }
+    *ret_why = gib ? arena_printf(a, "sold with %u GiB; 1/16 left for error correction", gib)
+                   : "no file states it, and the table of cards does not have it";
+    return ((uint64_t)gib << 30) / 16 * 15;
 }
 
 struct rest { // what a run took beyond the weights

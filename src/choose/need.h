@@ -63,6 +63,21 @@ const char *choose_model_near(const struct kb_models *models, const char *name);
 /* The names that choose_model_find() takes, "tiny, base, ...", by size. */
 const char *choose_model_names(const struct kb_models *models, struct arena *a);
 
+/* Whether a list of a row names this. */
+bool choose_strs_list(const struct kb_strs *list, const char *text);
+
+/* Bounds of memory in GiB that fleets are asked about, where only a name can be compared. */
+enum { CHOOSE_MEMORY_BOUNDS = 19 };
+extern const unsigned choose_memory_bounds_gib[CHOOSE_MEMORY_BOUNDS];
+
+/* The error that there is no such model, with the name that was most likely meant. */
+int choose_model_unknown(const struct kb_models *models, struct arena *a, const char *name,
+                         struct gm_err *err);
+
+/* Bytes that programs can have of a GPU; 0: not known. *ret_why: how it is known, or why not. */
+uint64_t choose_gpu_memory(struct arena *a, const struct kb_gpus *gpus, const struct host_gpu *g,
+                           const char **ret_why);
+
 struct choose_memory choose_model_memory(const struct kb_models *models,
                                          const struct kb_model *model, enum choose_app app,
                                          enum choose_device_kind device,

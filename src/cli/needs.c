@@ -16,7 +16,7 @@
 #include "needs/needs.h"
 #include "snapshot/snapshot.h"
 
-enum { O_ON = 1, O_AS, O_FEATURES, O_PLATFORM, O_NO_VERIFY };
+enum { O_ON = 1, O_AS, O_MODEL, O_COMPUTE, O_FEATURES, O_PLATFORM, O_NO_VERIFY };
 enum { SNAPSHOT_BYTES_MAX = 256 << 20 };
 
 static const struct cli_option options[] = {
@@ -26,6 +26,10 @@ static const struct cli_option options[] = {
     {"features", "LIST",
      "slurm: leave out alternatives that no node has; LIST is what sinfo prints for %f",
      O_FEATURES},
+    {"model", "NAME",
+     "also the memory of a GPU that this model takes: whisper:large-v3, turbo, ...", O_MODEL},
+    {"compute", "TYPE", "with --model: in float16, float32, int8_float16 or int8_float32",
+     O_COMPUTE},
     CLI_OPTION_IMPORT,
     CLI_OPTION_ROOT,
     CLI_OPTION_ENV,
@@ -52,8 +56,13 @@ struct needs_command {
     const char *words[2];
     size_t n_words;
     struct cli_container_image image;
-    enum needs_form form; // NEEDS_FORMS: none
-    const char *features; // of the cluster's nodes, or NULL
+    enum needs_form form;   // NEEDS_FORMS: none
+    const char *features;   // of the cluster's nodes, or NULL
+    const char *model_name; // or NULL
+    bool compute_given;
+    enum choose_compute compute;
+    struct gm_err model_err; // of an image, whose model is asked about in a callback
+    int model_rc;
     VEC(const char *) nodes;
     /* What is found out. */
     struct needs needs;
@@ -66,11 +75,33 @@ struct needs_command {
 
 /* A check is also "ok" where a program would compute on the CPU; a job that asks for a GPU has no
  * use for such a node. */
-static void answer_for_gpus(const struct needs *n, const struct model *m, struct on_node *ret)
+static void answer_for_gpus(const struct needs *n, struct model *m, struct on_node *ret)
 {
     bool found = !n->nvidia && !n->amd;
-    for (size_t i = 0; m->host && i < m->host->gpus.n && !found; i++) {
-        found = needs_gpu_serves(n, &m->host->gpus.items[i]);
+    enum host_state fits = found ? HOST_YES : HOST_NO;
+    for (size_t i = 0; m->host && i < m->host->gpus.n; i++) {
+        const struct host_gpu *g = &m->host->gpus.items[i];
+        if (needs_gpu_serves(n, g)) {
+            enum host_state one = needs_memory_fits(m, n, g);
+            found = true;
+            fits = one == HOST_YES || fits == HOST_YES ? HOST_YES
+                   : one == HOST_UNKNOWN               ? one
+                                                       : fits;
+        }
+    }
+    if (ret->answer == RUNS && found && fits == HOST_NO) {
+        ret->answer = RUNS_NOT;
+        ret->cause = "too-small";
+        ret->says = arena_printf(
+            m->arena, "%s takes %s of a GPU (%s), and none of the node's has that", n->memory.model,
+            choose_gib(m->arena, n->memory.need.bytes), choose_memory_name(n->memory.need.how));
+    } else if (ret->answer == RUNS && found && fits == HOST_UNKNOWN) {
+        ret->answer = CANNOT_TELL;
+        ret->says = "how much memory its GPUs have is unknown";
+    }
+    if (ret->answer == RUNS && n->memory.model && !n->memory.need.bytes) {
+        ret->answer = CANNOT_TELL;
+        ret->says = arena_printf(m->arena, "how much memory %s takes is unknown", n->memory.model);
     }
     if (ret->answer == RUNS && !found) {
         ret->answer = RUNS_NOT;
@@ -79,8 +110,8 @@ static void answer_for_gpus(const struct needs *n, const struct model *m, struct
     }
 }
 
-static void answer_of_report(const struct needs *n, const struct model *m,
-                             const struct diag_report *r, struct on_node *ret)
+static void answer_of_report(const struct needs *n, struct model *m, const struct diag_report *r,
+                             struct on_node *ret)
 {
     static const enum answer answers[] = {
         [DIAG_OK] = RUNS, [DIAG_BROKEN] = RUNS_NOT, [DIAG_CANNOT_TELL] = CANNOT_TELL};
@@ -176,6 +207,13 @@ static void answer_target(struct needs_command *c, struct on_node *ret)
 
 /* ------------------------------------------------------------------ looking */
 
+static int add_model(struct needs_command *c, struct model *m, struct gm_err *err)
+{
+    return c->model_name ? needs_add_model(m, c->model_name, c->compute_given ? &c->compute : NULL,
+                                           &c->needs, err)
+                         : 0;
+}
+
 static int look_at_target(struct needs_command *c)
 {
     struct model_target t;
@@ -188,10 +226,12 @@ static int look_at_target(struct needs_command *c)
     if (rc == 0) {
         needs_find(&t.model, false, &c->needs);
         c->found = true;
+        rc = add_model(c, &t.model, &err);
     }
     model_target_close(&t);
     if (rc < 0) {
-        return cli_fail(CLI_CANNOT, "needs: %s", str_printable(&c->t.arena, err.text));
+        return cli_fail(rc == GM_ERR_USAGE ? CLI_USAGE : CLI_CANNOT, "needs: %s",
+                        str_printable(&c->t.arena, err.text));
     }
     for (size_t i = 0; i < c->nodes.n; i++) {
         struct on_node one = {.node = c->nodes.items[i]};
@@ -207,6 +247,7 @@ static void judge_image(void *arg, struct container_seen *seen)
     struct needs_command *c = arg;
     needs_find(&seen->target.model, true, &c->needs);
     c->found = seen->target.model.processes.n > 0;
+    c->model_rc = add_model(c, &seen->target.model, &c->model_err);
     if (c->asked_node) {
         answer_of_report(&c->needs, &seen->target.model, &seen->report, c->asked_node);
     }
@@ -242,6 +283,10 @@ static int look_at_image(struct needs_command *c)
         c->asked_node = &one;
         rc = look_at_image_on(c, one.node);
         VEC_PUSH(&c->t.arena, &c->answers, one);
+    }
+    if (rc == CLI_OK && c->model_rc < 0) {
+        return cli_fail(c->model_rc == GM_ERR_USAGE ? CLI_USAGE : CLI_CANNOT, "needs: %s",
+                        str_printable(&c->t.arena, c->model_err.text));
     }
     return rc == CLI_OK && !c->found
                ? cli_fail(CLI_CANNOT, "needs: no program of the image is known to use a GPU")
@@ -289,6 +334,10 @@ static int print_form(struct needs_command *c)
         return cli_fail(CLI_CANNOT, "needs: no expression: %s", why);
     }
     printf("%s", text);
+    if (c->needs.memory.need.how == CHOOSE_MEMORY_ESTIMATED) {
+        (void)cli_fail(CLI_OK, "needs: the memory is an estimate and an upper bound: a node that "
+                               "is excluded for it may run the model");
+    }
     for (size_t i = 0; i < c->needs.unknown.n; i++) {
         (void)cli_fail(CLI_OK, "needs: unknown, and not in the expression: %s",
                        str_printable(&c->t.arena, c->needs.unknown.items[i]));
@@ -344,6 +393,15 @@ static int take_option(void *command, int id, const char *value)
                                                  "needs: --as expects nfd, cel, "
                                                  "require-cuda, slurm or slurm-extra, not %s",
                                                  value);
+    case O_MODEL: c->model_name = value; return CLI_OK;
+    case O_COMPUTE:
+        c->compute_given = true;
+        return choose_compute_parse(value, &c->compute) && c->compute != CHOOSE_INT8
+                   ? CLI_OK
+                   : cli_fail(CLI_USAGE,
+                              "needs: --compute expects float16, float32, int8_float16 or "
+                              "int8_float32, not %s",
+                              value);
     case O_FEATURES: c->features = value; return CLI_OK;
     case O_PLATFORM: c->image.platform = value; return CLI_OK;
     case O_NO_VERIFY: c->image.no_verify = true; return CLI_OK;
@@ -368,6 +426,9 @@ static int run_with(void *command)
     if (c->form != NEEDS_FORMS && (c->t.json || c->nodes.n)) {
         return cli_fail(CLI_USAGE, "needs: --as prints an expression alone, without --json and "
                                    "--on");
+    }
+    if (c->compute_given && !c->model_name) {
+        return cli_fail(CLI_USAGE, "needs: --compute is for --model");
     }
     if (c->features && c->form != NEEDS_SLURM) {
         return cli_fail(CLI_USAGE, "needs: --features is for --as slurm");

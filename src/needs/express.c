@@ -66,6 +66,22 @@ static json_t *texts_json(struct arena *a, const diag_texts *texts)
     return list;
 }
 
+static json_t *memory_json(struct arena *a, const struct needs_memory *m)
+{
+    if (!m->model) {
+        return json_null();
+    }
+    bool known = m->need.bytes > 0;
+    json_t *o = json_object();
+    json_put(o, "model", out_json_text(a, m->model));
+    json_put(o, "with", out_json_text(a, m->app));
+    json_put(o, "bytes", known ? json_integer((json_int_t)m->need.bytes) : json_null());
+    json_put(o, "compute", out_json_text(a, known ? choose_compute_name(m->compute) : NULL));
+    json_put(o, "how", json_string(choose_memory_name(m->need.how)));
+    json_put(o, "row", out_json_text(a, m->need.row));
+    return o;
+}
+
 json_t *needs_json(struct arena *a, const struct needs *n)
 {
     json_t *doc = json_object();
@@ -86,6 +102,7 @@ json_t *needs_json(struct arena *a, const struct needs *n)
              n->page_size_max ? amount(a, json_integer(n->page_size_max), n->page_from)
                               : json_null());
     json_put(doc, "machine", out_json_text(a, n->machine));
+    json_put(doc, "memory", memory_json(a, &n->memory));
     json_put(doc, "unknown", texts_json(a, &n->unknown));
     return doc;
 }
@@ -142,6 +159,13 @@ void needs_sentences(struct arena *a, const struct needs *n, diag_texts *ret)
         VEC_PUSH(
             a, ret,
             arena_printf(a, "pages     of at most %u bytes (%s)", n->page_size_max, n->page_from));
+    }
+    if (n->memory.need.bytes) {
+        VEC_PUSH(a, ret,
+                 arena_printf(a, "memory    %s of a GPU (%s with %s in %s, %s)",
+                              choose_gib(a, n->memory.need.bytes), n->memory.model, n->memory.app,
+                              choose_compute_name(n->memory.compute),
+                              choose_memory_name(n->memory.need.how)));
     }
     for (size_t i = 0; i < n->unknown.n; i++) {
         VEC_PUSH(a, ret, arena_printf(a, "unknown   %s", n->unknown.items[i]));
@@ -242,12 +266,18 @@ static const char *amd_nfd(struct arena *a, const struct needs *n, const char *c
 /* Terms are alternatives, the expressions of one hold together (Kubernetes, NodeSelectorTerm). */
 static const char *nfd_form(struct arena *a, const struct needs *n, const char **ret_why)
 {
-    const char *common = common_nfd(a, n);
+    const char *common = common_nfd(a, n), *text = "";
     if ((*ret_why = needs_no_expression(n))) {
         return NULL;
     }
-    const char *text = arena_printf(a, "%s%s", n->nvidia ? nvidia_nfd(a, n, common) : "",
-                                    n->amd ? amd_nfd(a, n, common) : "");
+    for (int i = 0; i < needs_memory_cases(n); i++) {
+        const char *memory = !needs_memory_mib(n) ? ""
+                             : i == 0             ? above(a, "memory-mib", needs_memory_mib(n))
+                                                  : expression(a, "memory-open", "Exists", "");
+        const char *all = arena_printf(a, "%s%s", common, memory);
+        text = arena_printf(a, "%s%s%s", text, n->nvidia ? nvidia_nfd(a, n, all) : "",
+                            n->amd ? amd_nfd(a, n, all) : "");
+    }
     text = *text ? text : *common ? term(a, common) : "";
     if (!*text) {
         *ret_why = "the target needs nothing of a node that labels tell";
@@ -270,6 +300,9 @@ static const char *semver(struct arena *a, const char *version)
 }
 
 #define ATTRIBUTE "device.attributes[\"gpu.nvidia.com\"]."
+/* kubernetes-sigs/dra-driver-nvidia-gpu publishes the memory of a GPU, and of a MIG device, in
+ * bytes (cmd/gpu-kubelet-plugin/deviceinfo.go). */
+#define CAPACITY "device.capacity[\"gpu.nvidia.com\"]."
 
 static const char *cel_range(struct arena *a, const struct needs *n, const struct needs_range *r)
 {
@@ -310,9 +343,15 @@ static const char *cel_form(struct arena *a, const struct needs *n, const char *
             text = arena_printf(a, "%s%s(%s)", text, *text ? " || " : "", one);
         }
     }
+    const char *memory =
+        needs_memory_mib(n)
+            ? arena_printf(a, " && " CAPACITY "memory.compareTo(quantity(\"%lluMi\")) >= 0",
+                           needs_memory_mib(n))
+            : "";
     return *ret_why ? NULL
-           : *text  ? arena_printf(a, "device.driver == \"gpu.nvidia.com\" && (%s)\n", text)
-                    : "device.driver == \"gpu.nvidia.com\"\n";
+           : *text
+               ? arena_printf(a, "device.driver == \"gpu.nvidia.com\"%s && (%s)\n", memory, text)
+               : arena_printf(a, "device.driver == \"gpu.nvidia.com\"%s\n", memory);
 }
 
 /* Blanks are "or", commas "and" (libnvidia-container, src/dsl.c). */

@@ -16,6 +16,7 @@
 
 #include <jansson.h>
 
+#include "choose/need.h"
 #include "diag/finding.h"
 #include "gpu/code.h"
 
@@ -28,6 +29,15 @@ struct needs_range {
                             // driver_min; _UNKNOWN: nothing is promised for them, as between Tegra
                             // and other GPUs
     const char *driver_min; // of PTX: "570.26", or NULL: not known; of native code NULL
+};
+
+/* What a named model takes of a GPU, by the rows and estimates of choose/need.h. An estimate is an
+ * upper bound: with an expression over one, a node that it excludes may still run the model. */
+struct needs_memory {
+    const char *model; // as it was named; NULL: none was
+    const char *app;   // that computes it
+    enum choose_compute compute;
+    struct choose_memory need; // UNKNOWN: no expression asks for memory
 };
 
 struct needs {
@@ -48,11 +58,23 @@ struct needs {
     uint32_t page_size_max; // bytes; 0: every page size will do
     const char *page_from;
     const char *machine; // "x86-64", or NULL
-    diag_texts unknown;  // one sentence each
+    struct needs_memory memory;
+    diag_texts unknown; // one sentence each
 };
 
 /* `is_image`: the C library is the image's. All lives in the model's arena. */
 void needs_find(struct model *m, bool is_image, struct needs *ret);
+
+/* After needs_find(): adds what this model takes in `compute`, or, with NULL, in the type of the
+ * application's that takes least. GM_ERR_USAGE: no such model. */
+int needs_add_model(struct model *m, const char *name, const enum choose_compute *compute,
+                    struct needs *n, struct gm_err *err) GM_CHECK;
+
+/* In MiB, rounded down; 0: nothing is asked. */
+unsigned long long needs_memory_mib(const struct needs *n);
+
+/* Whether a GPU has that much; unknown: how much it has is. Yes where nothing is asked. */
+enum host_state needs_memory_fits(struct model *m, const struct needs *n, const struct host_gpu *g);
 
 /* Whether a GPU is of a vendor that is asked for, can be used for all that is known, and may have
  * code here. */

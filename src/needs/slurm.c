@@ -60,14 +60,25 @@ static const char *range_features(struct arena *a, const struct needs_range *r, 
     return text;
 }
 
-const char *needs_slurm_constraint(struct arena *a, const struct needs *n, const char **ret_why)
+/* The largest bound that is no more than what is needed; "": it is less than all. */
+static const char *memory_feature(struct arena *a, const struct needs *n)
 {
-    const char *common = common_features(a, n), *text = "";
+    unsigned bound = 0;
+    for (size_t i = 0; i < CHOOSE_MEMORY_BOUNDS; i++) {
+        if (choose_memory_bounds_gib[i] * 1024ULL <= needs_memory_mib(n)) {
+            bound = choose_memory_bounds_gib[i];
+        }
+    }
+    return bound ? arena_printf(a, "gpumend-memory-%u", bound) : "";
+}
+
+/* The alternatives with what each of them needs; counts them. */
+static const char *constraint_for(struct arena *a, const struct needs *n, const char *common,
+                                  const char *before, size_t *ret_n)
+{
+    const char *text = before;
     needs_ranges ranges = needs_ranges_for(a, n);
     size_t count = 0;
-    if ((*ret_why = needs_no_expression(n))) {
-        return NULL;
-    }
     for (size_t i = 0; n->nvidia && i < ranges.n; i++) {
         const struct needs_range *r = &ranges.items[i];
         const char *driver = needs_driver_for(n, r);
@@ -82,7 +93,23 @@ const char *needs_slurm_constraint(struct arena *a, const struct needs *n, const
     }
     text = n->nvidia ? alternative(a, text, joined(a, common, "gpumend-nvidia-open")) : text;
     text = n->amd ? alternative(a, text, joined(a, common, "gpumend-amd-open")) : text;
-    return finished(a, text, common, count + n->nvidia + n->amd, ret_why);
+    *ret_n += count + n->nvidia + n->amd;
+    return text;
+}
+
+const char *needs_slurm_constraint(struct arena *a, const struct needs *n, const char **ret_why)
+{
+    const char *common = common_features(a, n), *text = "";
+    const char *memory = memory_feature(a, n);
+    size_t count = 0;
+    if ((*ret_why = needs_no_expression(n))) {
+        return NULL;
+    }
+    for (int i = 0; i < (*memory ? needs_memory_cases(n) : 1); i++) {
+        const char *one = i == 0 ? memory : "gpumend-memory-open";
+        text = constraint_for(a, n, joined(a, common, one), text, &count);
+    }
+    return finished(a, text, common, count, ret_why);
 }
 
 /* ------------------------------------------------------------------ of one cluster */
@@ -149,14 +176,12 @@ static const char *range_extra(struct arena *a, const struct needs *n, const str
                                   : joined(a, text, arena_printf(a, "gpumend_compute<=%u", r->to));
 }
 
-const char *needs_slurm_extra(struct arena *a, const struct needs *n, const char **ret_why)
+static const char *extra_for(struct arena *a, const struct needs *n, const char *common,
+                             const char *before, size_t *ret_n)
 {
-    const char *common = common_extra(a, n), *text = "";
+    const char *text = before;
     needs_ranges ranges = needs_ranges_for(a, n);
     size_t count = 0;
-    if ((*ret_why = needs_no_expression(n))) {
-        return NULL;
-    }
     for (size_t i = 0; n->nvidia && i < ranges.n; i++, count++) {
         text = alternative(a, text, joined(a, common, range_extra(a, n, &ranges.items[i])));
     }
@@ -166,5 +191,23 @@ const char *needs_slurm_extra(struct arena *a, const struct needs *n, const char
     }
     text = n->nvidia ? alternative(a, text, joined(a, common, "gpumend_nvidia_open=1")) : text;
     text = n->amd ? alternative(a, text, joined(a, common, "gpumend_amd_open=1")) : text;
-    return finished(a, text, common, count + n->nvidia + n->amd, ret_why);
+    *ret_n += count + n->nvidia + n->amd;
+    return text;
+}
+
+const char *needs_slurm_extra(struct arena *a, const struct needs *n, const char **ret_why)
+{
+    const char *common = common_extra(a, n), *text = "";
+    unsigned long long mib = needs_memory_mib(n);
+    size_t count = 0;
+    if ((*ret_why = needs_no_expression(n))) {
+        return NULL;
+    }
+    for (int i = 0; i < needs_memory_cases(n); i++) {
+        const char *memory = !mib     ? ""
+                             : i == 0 ? arena_printf(a, "gpumend_memory_mib>=%llu", mib)
+                                      : "gpumend_memory_open=1";
+        text = extra_for(a, n, joined(a, common, memory), text, &count);
+    }
+    return finished(a, text, common, count, ret_why);
 }

@@ -322,6 +322,19 @@ bool node_nvidia_is_open(const json_t *doc)
                           !node_capability_number(json_string_value(json_array_get(list, 0))));
 }
 
+long long node_memory_mib(const json_t *doc)
+{
+    const json_t *value = fact_of(doc, "gpu_memory_mib");
+    return json_is_integer(value) ? (long long)json_integer_value(value) : 0;
+}
+
+/* It may have GPUs, and how much memory they have is unknown. */
+bool node_memory_is_open(const json_t *doc)
+{
+    const json_t *gpus = fact_of(doc, "gpus");
+    return !node_memory_mib(doc) && !(json_is_integer(gpus) && json_integer_value(gpus) == 0);
+}
+
 const char *node_nfd(struct arena *a, const json_t *doc, const char *expires)
 {
     const json_t *usable = fact_of(doc, "gpus_usable");
@@ -340,6 +353,8 @@ const char *node_nfd(struct arena *a, const json_t *doc, const char *expires)
                      json_is_array(fact_of(doc, "gfx")) ? "" : NFD_PREFIX "amd-open=true\n");
     text = arena_printf(a, "%s%s%s", text, nfd_number(a, "glibc-minor", node_glibc_minor(doc)),
                         nfd_text(a, "cpu-level", level));
+    text = arena_printf(a, "%s%s%s", text, nfd_number(a, "memory-mib", node_memory_mib(doc)),
+                        node_memory_is_open(doc) ? NFD_PREFIX "memory-open=true\n" : "");
     return json_is_integer(usable) ? arena_printf(a, "%s" NFD_PREFIX "gpus-usable=%lld\n", text,
                                                   (long long)json_integer_value(usable))
                                    : text;

@@ -18,4 +18,8 @@ long long node_glibc_minor(const json_t *doc);
 /* Whether expressions cannot decide about this node's NVIDIA GPUs. */
 bool node_nvidia_is_open(const json_t *doc);
 
+/* Of the GPU that has most; 0: there is none, or it is unknown. */
+long long node_memory_mib(const json_t *doc);
+bool node_memory_is_open(const json_t *doc);
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/out.h"
 #include "base/str.h"
+#include "choose/need.h"
 #include "diag/finding.h"
 #include "ldso/loader.h"
 #include "model/target.h"
@@ -180,8 +181,31 @@ static json_t *rocm_releases(struct arena *a, const struct host *h)
     return sorted_texts(a, &texts);
 }
 
-json_t *node_facts(struct arena *a, const struct host *h, struct ldso_store *store, bool elsewhere)
+/* Of the GPU that has most, in MiB; null: there is none, or of one of them it is unknown. */
+static json_t *memory_of_gpus(struct arena *a, const struct model *m)
 {
+    struct kb_gpus table;
+    struct gm_err err;
+    uint64_t most = 0;
+    if (kb_gpus(m->kb, &table, &err) < 0) {
+        return json_null();
+    }
+    for (size_t i = 0; i < m->host->gpus.n; i++) {
+        const struct host_gpu *g = &m->host->gpus.items[i];
+        const char *why;
+        bool computes = host_gpu_counts(g) && (g->vendor == HOST_NVIDIA || g->vendor == HOST_AMD);
+        uint64_t bytes = computes ? choose_gpu_memory(a, &table, g, &why) : 1;
+        if (!bytes) {
+            return json_null();
+        }
+        most = bytes > most ? bytes : most;
+    }
+    return most >> 20 ? json_integer((json_int_t)(most >> 20)) : json_null();
+}
+
+json_t *node_facts(struct arena *a, const struct model *m, struct ldso_store *store, bool elsewhere)
+{
+    const struct host *h = m->host;
     struct gpu_count n = count_gpus(h, elsewhere);
     bool unknown = gpus_are_unknown(h);
     json_t *facts = json_object();
@@ -189,6 +213,7 @@ json_t *node_facts(struct arena *a, const struct host *h, struct ldso_store *sto
     json_put(facts, "gpus_usable",
              unknown || n.unknown ? json_null() : json_integer((json_int_t)n.usable));
     json_put(facts, "gpu_names", unknown ? json_null() : names_of_gpus(a, h));
+    json_put(facts, "gpu_memory_mib", unknown ? json_null() : memory_of_gpus(a, m));
     json_put(facts, "nvidia", unknown ? json_null() : json_boolean(has_vendor(h, HOST_NVIDIA)));
     json_put(facts, "driver", fact_text(a, &h->nvidia.module));
     json_put(facts, "driver_flavour", fact_text(a, &h->nvidia.flavour));
@@ -443,7 +468,7 @@ int node_look(struct arena *a, const struct node_asked *asked, json_t **ret, str
     l.targets = json_array();
     diag_run(&t.model, &r);
     judge_machine(&l, t.model.host, &r);
-    json_t *facts = node_facts(a, t.model.host, &t.store, l.elsewhere);
+    json_t *facts = node_facts(a, &t.model, &t.store, l.elsewhere);
     model_target_close(&t);
     for (size_t i = 0; i < asked->n_targets; i++) {
         look_at_target(&l, asked->targets[i]);
@@ -493,9 +518,8 @@ int node_look_at_snapshot(struct arena *a, struct snapshot *s, json_t **ret, str
                 &l, DIAG_CANNOT_TELL,
                 arena_printf(a, "the snapshot does not hold %s", s->files.misses.items[0]));
         }
-        facts = t.model.host
-                    ? node_facts(a, t.model.host, t.model.processes.n ? &t.store : NULL, false)
-                    : json_null();
+        facts = t.model.host ? node_facts(a, &t.model, t.model.processes.n ? &t.store : NULL, false)
+                             : json_null();
     }
     model_target_close(&t);
     if (rc < 0) {

@@ -24,6 +24,7 @@
 #include "base/err.h"
 #include "host/host.h"
 #include "ldso/store.h"
+#include "model/model.h"
 
 enum { NODE_FINDINGS_MAX = 32, NODE_TARGETS_MAX = 16, NODE_BYTES_MAX = 256 << 10 };
 
@@ -50,7 +51,8 @@ int node_look_at_snapshot(struct arena *a, struct snapshot *s, json_t **ret,
 
 /* The facts of a judged host, as "facts" has them; a new reference. `store` may be NULL: the C
  * library is then unknown. `elsewhere`: see above. */
-json_t *node_facts(struct arena *a, const struct host *h, struct ldso_store *store, bool elsewhere);
+json_t *node_facts(struct arena *a, const struct model *m, struct ldso_store *store,
+                   bool elsewhere);
 
 /* The first 12 digits of the SHA-256 of a text: names of cohorts. */
 const char *node_digest(struct arena *a, const char *text);

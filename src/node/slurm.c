@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/out.h"
 #include "base/str.h"
+#include "choose/need.h"
 #include "kb/serves.h"
 #include "node/internal.h"
 #include "node/node.h"
@@ -80,6 +81,19 @@ static const char *compute_features(struct arena *a, long long compute)
     return text;
 }
 
+/* A feature for each bound in GiB that the GPU with most memory reaches: src/needs/slurm.c names
+ * the largest one that is no more than what a model takes. */
+static const char *memory_features(struct arena *a, const json_t *doc)
+{
+    const char *text = node_memory_is_open(doc) ? ",gpumend-memory-open" : "";
+    for (size_t i = 0; i < CHOOSE_MEMORY_BOUNDS; i++) {
+        if ((long long)choose_memory_bounds_gib[i] * 1024 <= node_memory_mib(doc)) {
+            text = arena_printf(a, "%s,gpumend-memory-%u", text, choose_memory_bounds_gib[i]);
+        }
+    }
+    return text;
+}
+
 const char *node_slurm_features(struct arena *a, const json_t *doc, const struct kb_drivers *d)
 {
     const char *driver = driver_of(doc), *text = "gpumend";
@@ -97,7 +111,8 @@ const char *node_slurm_features(struct arena *a, const json_t *doc, const struct
     for (int level = 1; level <= cpu_level_of(doc); level++) {
         text = arena_printf(a, "%s,gpumend-x86-64-v%d", text, level);
     }
-    return arena_printf(a, "%s%s%s", text, node_nvidia_is_open(doc) ? ",gpumend-nvidia-open" : "",
+    return arena_printf(a, "%s%s%s%s", text, memory_features(a, doc),
+                        node_nvidia_is_open(doc) ? ",gpumend-nvidia-open" : "",
                         json_is_array(gfx) ? "" : ",gpumend-amd-open");
 }
 
@@ -123,6 +138,8 @@ const char *node_slurm_extra(struct arena *a, const json_t *doc)
         const char *name = node_label_value(a, json_string_value(json_array_get(gfx, i)));
         json_put(o, arena_printf(a, "gpumend_%s", name), json_integer(1));
     }
+    put_number(o, "gpumend_memory_mib", node_memory_mib(doc));
+    put_number(o, "gpumend_memory_open", node_memory_is_open(doc));
     put_number(o, "gpumend_nvidia_open", node_nvidia_is_open(doc));
     put_number(o, "gpumend_amd_open", !json_is_array(gfx));
     json_put(o, "gpumend_verdict", out_json_text(a, node_verdict(doc)));

@@ -118,7 +118,8 @@ def attributes(node):
     numbers, driver = facts.get("compute_capabilities"), facts.get("driver")
     if not driver or not numbers or len(numbers) != 1:
         return {}
-    return {"driver": ".".join(str(int(x)) for x in (driver + ".0.0").split(".")[:3]), "compute": numbers[0] + ".0"}
+    memory = facts.get("gpu_memory_mib")
+    return {**({"memory": f"{memory}Mi"} if memory else {}), "driver": ".".join(str(int(x)) for x in (driver + ".0.0").split(".")[:3]), "compute": numbers[0] + ".0"}
 
 
 def evaluate(counts, program, exe, asked, nodes):
@@ -159,8 +160,8 @@ def slurm(counts, exe, asked, nodes, folder):
     has_extra = slurm_match.version() >= (23, 11)
     n_constraint = n_extra = 0
     try:
-        for name, (env, terms, extra) in asked.items():
-            status, text, err = run(exe, "needs", "/opt/venv", "--root", env, "--as", "slurm", "--features", features)
+        for name, (env, terms, extra, more) in asked.items():
+            status, text, err = run(exe, "needs", "/opt/venv", "--root", env, *more, "--as", "slurm", "--features", features)
             wanted = {n: admits(terms[n][0], terms[n][1]) for n in nodes}
             counts.judge(f"{name}: a constraint", (status == 0) == any(wanted.values()), f"{status} {err} {wanted}")
             for node in nodes:
@@ -207,6 +208,41 @@ def unknowns(counts, exe, folder):
         counts.judge(f"{name}: its code", needs["compute_capabilities"] and "code for" not in said, needs)
 
 
+# For these environments; the memory of what they name lies between that of the machines' GPUs.
+MODELS = {"cu124": ("whisper:large-v3", None), "rocm-all": ("whisper:large-v3", None), "cu121": ("medium", "float32")}
+
+
+def most_memory(exe, node):
+    """Of the GPUs that `choose` sees; None: of one of them it is unknown, or there is none."""
+    doc = json.loads(run(exe, "choose", "--root", node, "--json")[1])
+    bytes_ = [c["available_bytes"] for c in doc["candidates"] if c["device"] in ("cuda", "rocm")]
+    return max(bytes_) if bytes_ and None not in bytes_ and 0 not in bytes_ else None
+
+
+def memory(counts, exe, name, env, nodes, labels, plain, asked, for_slurm):
+    """--model: where the environment runs, the GPU's memory decides, and the expression excludes what is too small."""
+    model, compute = MODELS[name]
+    words = ["needs", "/opt/venv", "--root", env, "--model", model, *(["--compute", compute] if compute else [])]
+    doc = json.loads(run(exe, *words, "--json", *[w for n in nodes.values() for w in ("--on", n)])[1])
+    need, terms = doc["needs"]["memory"], yaml.safe_load(doc["expressions"]["nfd"])
+    counts.judge(f"{name}: {model}", need["model"] == model and need["bytes"] and (not compute or need["compute"] == compute),
+                 need)
+    seen = set()
+    for answer, before, (node, path) in zip(doc["nodes"], plain, nodes.items(), strict=True):
+        has, wanted = most_memory(exe, path), (before["answer"], before["cause"])
+        if wanted[0] == "runs":
+            wanted = ("unknown", None) if has is None else wanted if has >= need["bytes"] else ("does-not-run", "too-small")
+        seen.add(wanted)
+        counts.judge(f"{name} with {model} on {node}", (answer["answer"], answer["cause"]) == wanted, f"{answer}, not {wanted}")
+        admitted = admits(terms, labels[node])
+        if answer["answer"] == "runs" or PREFIX + "memory-open" not in labels[node]:
+            counts.judge(f"{name} with {model} on {node}: the expression", answer["answer"] == "unknown" or
+                         wanted[1] not in (None, "too-small") or admitted == (wanted[0] == "runs"), f"{wanted}, {admitted}")
+        asked.append((name, node, terms, labels[node], doc["expressions"]["cel"]))
+    for_slurm[f"{name} with {model}"] = env, {n: (terms, labels[n]) for n in nodes}, doc["expressions"]["slurm-extra"], words[4:]
+    return seen
+
+
 def main():
     exe, counts, asked, answers, for_slurm = Path(sys.argv[1]).resolve(), Counts(), [], {}, {}
     few = "--few" in sys.argv
@@ -241,7 +277,12 @@ def main():
                      {PREFIX + "nvidia-open", PREFIX + "amd-open"} & set(labels[node]))
                 asked.append((name, node, terms, labels[node], doc["expressions"]["cel"]))
             answers[env] = doc["nodes"]
-            for_slurm[name] = env, {n: (terms, labels[n]) for n in nodes}, doc["expressions"]["slurm-extra"]
+            for_slurm[name] = env, {n: (terms, labels[n]) for n in nodes}, doc["expressions"]["slurm-extra"], []
+        seen = set()
+        for env, plain in list(answers.items()):
+            if env.name in MODELS:
+                seen |= memory(counts, exe, env.name, env, nodes, labels, plain, asked, for_slurm)
+        counts.judge("memory decides", {("runs", None), ("does-not-run", "too-small")} <= seen or few, seen)
         unknowns(counts, exe, Path(folder))
         if "--slurm" in sys.argv:
             slurm(counts, exe, for_slurm, nodes, Path(folder) / "slurm")

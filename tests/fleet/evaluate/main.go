@@ -1,5 +1,5 @@
 // Evaluates what gpumend prints as Kubernetes does: one JSON object a line on standard input
-// {"terms": [...], "labels": {...}, "cel": "...", "driver": "550.90.7", "compute": "8.9.0"}, one
+// {"terms": [...], "labels": {...}, "cel": "...", "driver": "550.90.7", "compute": "8.9.0", "memory": "23040Mi"}, one
 // answer a line: "true|false" for the node affinity and the CEL selector; "-" where there is none. With
 // arguments, decodes these manifests into the types of the API instead.
 package main
@@ -16,6 +16,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -28,6 +29,7 @@ type question struct {
 	Cel     *string
 	Driver  *string
 	Compute *string
+	Memory  *string
 }
 
 func affinity(q question) string {
@@ -50,7 +52,11 @@ func selector(q question) string {
 		return "error: " + compiled.Error.Error()
 	}
 	version := func(text *string) resourceapi.DeviceAttribute { return resourceapi.DeviceAttribute{VersionValue: text} }
-	matches, _, err := compiled.DeviceMatches(context.Background(), cel.Device{Driver: "gpu.nvidia.com",
+	capacity := map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{}
+	if q.Memory != nil {
+		capacity["memory"] = resourceapi.DeviceCapacity{Value: resource.MustParse(*q.Memory)}
+	}
+	matches, _, err := compiled.DeviceMatches(context.Background(), cel.Device{Driver: "gpu.nvidia.com", Capacity: capacity,
 		Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
 			"driverVersion": version(q.Driver), "cudaComputeCapability": version(q.Compute)}})
 	if err != nil {
