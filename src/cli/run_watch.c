@@ -326,16 +326,36 @@ static const char *needing(const struct run_watch *w, struct arena *a)
     return list;
 }
 
+/* The programs that a shell starts by themselves get the same variables: a 32-bit one's loader
+ * complains about them, and musl's and none at all pass over them in silence. */
+static void tell_unfit(const struct run_watch_start *s, const char *options)
+{
+    for (size_t i = 0; i < s->program->n_starts && *options; i++) {
+        const char *path = s->program->starts[i], *why = watch_unfit(s->host, s->a, path);
+        if (why) {
+            VEC_PUSH(s->a, &s->launch->remarks,
+                     arena_printf(s->a,
+                                  "%s, which %s starts, is %s: what %s needs cannot be loaded into "
+                                  "it, and it runs without%s",
+                                  path_base(path), path_base(s->words[0]), why, options,
+                                  strstr(why, "32-bit") ? " (its loader may say so itself)" : ""));
+        }
+    }
+}
+
 /* Turns that off where no library of ours can be loaded into the program. */
 static void drop_unfit(struct run_watch *w, const struct run_watch_start *s)
 {
     const char *path = s->program ? launch_program_target(s->program) : NULL;
     path = path || !s->program ? path : s->program->first;
     w->unfit = path ? watch_unfit(s->host, s->a, path) : NULL;
+    const char *options = needing(w, s->a);
     if (!w->unfit) {
+        if (s->program) {
+            tell_unfit(s, options);
+        }
         return;
     }
-    const char *options = needing(w, s->a);
     if (*options) {
         VEC_PUSH(s->a, &s->launch->remarks,
                  arena_printf(s->a,

@@ -305,11 +305,13 @@ int launch_program_find(struct root *r, struct arena *a, const struct launch_com
     static const struct launch_readers readers = {.words = launch_start_words,
                                                   .launcher = launch_start_launcher,
                                                   .shell = launch_start_shell};
+    launch_words starts = {0};
     struct launch_start s = {.root = r,
                              .a = a,
                              .command = c,
                              .out = &out,
                              .readers = &readers,
+                             .starts = &starts,
                              .path = c->path,
                              .cwd = c->cwd};
     launch_words words = {0};
@@ -328,6 +330,8 @@ int launch_program_find(struct root *r, struct arena *a, const struct launch_com
     out.cwd = s.cwd != c->cwd && s.cwd != launch_unknown ? s.cwd : NULL;
     out.sets = s.sets.items;
     out.n_sets = s.sets.n;
+    out.starts = starts.items;
+    out.n_starts = starts.n;
     *ret =
         rc == 0 ? out : (struct launch_program){.absent = out.absent, .absent_for = out.absent_for};
     return rc;

@@ -47,6 +47,10 @@ struct launch_program {
      * it starts no Python. Where it is not known and no environment is active, `python` is that of
      * the environment beside it (./.venv, ./venv), if there is one: an assumption. */
     const char *unseen;
+    /* The programs that scripts on the way start by themselves, each file once: a process of its
+     * own for each, of those that are known. */
+    const char *const *starts;
+    size_t n_starts;
     /* Where a file on the way does not exist (-ENOENT): its name as it is asked for, and the script
      * whose first line asks for it; NULL: none does. */
     const char *absent, *absent_for;

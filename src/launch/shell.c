@@ -424,6 +424,18 @@ static void note_python(struct shell *h, const struct launch_program *p)
     h->has_found = true;
 }
 
+static void note_start(struct launch_start *s, const char *elf)
+{
+    for (size_t i = 0; i < s->starts->n; i++) {
+        if (strcmp(s->starts->items[i], elf) == 0) {
+            return;
+        }
+    }
+    if (s->starts->n < LAUNCH_START_PROGRAMS_MAX) {
+        VEC_PUSH(s->a, s->starts, elf);
+    }
+}
+
 /* Reads a command that the shell starts as a program of its own: what that changes for itself does
  * not hold for the commands behind it. */
 static void shell_start_program(struct shell *h, const launch_words *w, bool replaced)
@@ -439,6 +451,9 @@ static void shell_start_program(struct shell *h, const launch_words *w, bool rep
     }
     int rc = inner.readers->words(&inner, w);
     s->commands = inner.commands;
+    if (rc == 0 && out.kind == LAUNCH_ELF && out.elf) {
+        note_start(s, out.elf);
+    }
     if (rc == 0 && out.kind == LAUNCH_PYTHON) {
         note_python(h, &out);
         h->found_cwd = inner.cwd;

@@ -17,6 +17,7 @@ enum {
     LAUNCH_START_COMMANDS_MAX = 4096, // of all scripts together
     LAUNCH_START_TEXT_MAX = 64 << 10, // bytes of one script
     LAUNCH_START_WORD_MAX = 8 << 10,  // bytes of one word
+    LAUNCH_START_PROGRAMS_MAX = 64,   // that scripts start by themselves
 };
 
 typedef VEC(const char *) launch_words;
@@ -42,8 +43,9 @@ struct launch_start {
     /* Another PATH that may count instead (sudo's secure_path, a login shell's), or NULL: a name
      * has to lead to the same file in both. */
     const char *other_path, *other_why;
-    const char *cwd;   // at this place; launch_unknown: not known
-    launch_words sets; // "K=V": set on the way, "K": removed; the last one counts
+    const char *cwd;      // at this place; launch_unknown: not known
+    launch_words sets;    // "K=V": set on the way, "K": removed; the last one counts
+    launch_words *starts; // of all scripts: the program's field of that name
     unsigned hops;
     unsigned lines;    // interpreter lines followed
     unsigned commands; // of scripts, read so far

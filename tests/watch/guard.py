@@ -6,6 +6,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -247,6 +248,9 @@ def refusals(lab):
         done = lab.run(GUARD, [musl, "fine"])
         lab.check("musl", differs((0, "at work\n"), (done.returncode, done.stdout))
                   or lacks("is a musl program: what --guard-teardown needs cannot be loaded", done.stderr))
+        done = lab.run(GUARD, ["sh", "-c", shlex.quote(str(musl)) + " fine; true"])
+        lab.check("musl behind a shell", differs((0, "at work\n"), (done.returncode, done.stdout))
+                  or lacks("which sh starts, is a musl program: what --guard-teardown needs", done.stderr))
     else:
         lab.skip("musl", "no musl-gcc")
     done = lab.run([*GUARD, "--no-guard-teardown"], ["true"])
