@@ -15,6 +15,7 @@
 #include "cli/windows.h"
 #include "cdi/files.h"
 #include "diag/finding.h"
+#include "probe/choice.h"
 #include "report/check.h"
 #include "report/ci.h"
 #include "report/html.h"
@@ -205,6 +206,9 @@ static int check_print(struct check *c)
     int rc = check_run_stages(c, &stages, &probe);
     if (rc != CLI_OK) {
         return rc;
+    }
+    if (probe && probe_believe(probe, &c->target.model)) {
+        diag_run(&c->target.model, &report);
     }
     if (c->html_file) {
         rc = write_page(c, &report, &shown);

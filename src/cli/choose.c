@@ -122,7 +122,7 @@ static int choose_print(struct choose *c, const struct choose_result *choice)
 }
 
 /* The GPUs are run with the libraries that the application would load. */
-static int run_gpus(struct choose *c, struct gm_err *err)
+static int run_gpus(struct choose *c, struct diag_report *findings, struct gm_err *err)
 {
     struct probe_report report;
     struct probe_choice ran;
@@ -130,6 +130,9 @@ static int run_gpus(struct choose *c, struct gm_err *err)
     int rc = cli_probing_run(&p, &report, err);
     if (rc < 0) {
         return rc;
+    }
+    if (probe_believe(&report, &c->target.model) && c->target.model.processes.n) {
+        diag_run(&c->target.model, findings);
     }
     probe_choice(&c->t.arena, &report, &ran);
     c->wanted.was_run = true;
@@ -156,7 +159,7 @@ static int choose_look(struct choose *c, struct choose_result *ret, struct gm_er
         model_add_default_scripts(m, &module, 1);
         diag_run(m, &report);
     }
-    rc = c->probe ? run_gpus(c, err) : 0;
+    rc = c->probe ? run_gpus(c, &report, err) : 0;
     return rc < 0 ? rc : choose_best(m, &report, &c->wanted, ret, err);
 }
 

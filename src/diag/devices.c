@@ -471,6 +471,18 @@ static void note_unseen(struct diag *d)
     }
 }
 
+static void note_ran(struct diag *d, const struct host_gpu *g)
+{
+    const struct host_problem *p = problem_of(g, HOST_PROBLEM_RAN);
+    if (p) {
+        VEC_PUSH(d->a, &d->report->notes,
+                 arena_printf(d->a,
+                              "%s: %s. gpumend misread the files: please report it with what "
+                              "gpumend check --report prints",
+                              g->name, p->text));
+    }
+}
+
 void diag_rule_devices(struct diag *d)
 {
     const struct host *h = d->m->host;
@@ -478,5 +490,6 @@ void diag_rule_devices(struct diag *d)
     for (size_t i = 0; h && i < h->gpus.n; i++) {
         judge_gpu(d, &h->gpus.items[i]);
         gpu_note_unknown(d, &h->gpus.items[i]);
+        note_ran(d, &h->gpus.items[i]);
     }
 }

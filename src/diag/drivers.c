@@ -295,6 +295,14 @@ static void judge_torch(struct diag *d, const struct model_process *p, const cha
 
 /* ------------------------------------------------------------------ forward compatibility */
 
+/* Whether a kernel ran through this very libcuda. */
+static bool has_run(struct diag *d, const char *real)
+{
+    const char *with = d->m->host ? d->m->host->nvidia.ran_with : NULL;
+    const char *found = with ? model_real_path(d->m, with) : NULL;
+    return found && strcmp(found, real) == 0;
+}
+
 static void rule_compat(struct diag *d, const struct model_process *p)
 {
     const struct ldso_object *o = libcuda_of(p);
@@ -302,7 +310,7 @@ static void rule_compat(struct diag *d, const struct model_process *p)
     enum diag_whose whose = diag_whose_libcuda(d, o, &in);
     struct compat c;
     const char *why = NULL;
-    if (whose == DIAG_WHOSE_HOST || !compat_of(d, o, &c) ||
+    if (whose == DIAG_WHOSE_HOST || !compat_of(d, o, &c) || has_run(d, c.path) ||
         host_compat_fits(d->m->host, d->a, c.version, &c.note, &why) != HOST_NO) {
         return;
     }

@@ -140,6 +140,7 @@ struct host_nvidia {
     VEC(struct host_library) compat;    // forward-compatibility libraries
     struct host_compat libcuda_compat;  // the note of the first libcuda.so.1
     struct host_fact versions_match;    // of libcuda and the module; value: libcuda's version
+    const char *ran_with;               // a kernel ran through this libcuda; NULL: nobody tried
     VEC(struct host_node) nodes;        // nvidiactl, nvidia-uvm, nvidia-uvm-tools
     VEC(struct host_node) cap_nodes;    // /dev/nvidia-caps/nvidia-capN
     VEC(struct host_node) imex;         // /dev/nvidia-caps-imex-channels/channelN
@@ -401,6 +402,14 @@ void host_unset(struct host *h, const char *const *names, size_t n);
 /* Whether people expect programs to use it: integrated graphics count where AMD's own builds serve
  * them, and as the GPU of a Tegra. */
 bool host_gpu_counts(const struct host_gpu *g);
+
+/* The machine as it is known after a run: GPUs at these PCI addresses on which a kernel came back
+ * right are usable, and what the files said against one is a remark (HOST_PROBLEM_RAN). `libcuda`:
+ * the library by which, or NULL. `h` itself where that changes nothing, else a copy in the arena.
+ */
+#define HOST_PROBLEM_RAN "ran-all-the-same"
+const struct host *host_after_run(const struct host *h, struct arena *a, const char *const *bdfs,
+                                  size_t n, const char *libcuda);
 
 /* The note in the bytes of its section; no note when they hold none, whatever they are. */
 void host_compat_parse(struct arena *a, struct str section, struct host_compat *ret);

@@ -111,3 +111,40 @@ void probe_choice(struct arena *a, const struct probe_report *r, struct probe_ch
     add_vendor(a, r, PROBE_NVIDIA, ret);
     add_vendor(a, r, PROBE_AMD, ret);
 }
+
+/* ------------------------------------------------------------------ what ran */
+
+static const struct probe_run *choice_run_of(const struct probe_report *r, const char *name,
+                                             int device)
+{
+    for (size_t i = 0; i < r->runs.n; i++) {
+        const struct probe_run *run = &r->runs.items[i];
+        if (strcmp(run->stage->name, name) == 0 && (device < 0 || run->device == device)) {
+            return run;
+        }
+    }
+    return NULL;
+}
+
+bool probe_believe(const struct probe_report *r, struct model *m)
+{
+    VEC(const char *) bdfs = {0};
+    const struct probe_run *seen = choice_run_of(r, "visible-devices", -1);
+    const struct probe_run *opened = choice_run_of(r, "driver-opens", -1);
+    for (size_t i = 0; seen && m->host && i < r->runs.n; i++) {
+        const struct probe_run *run = &r->runs.items[i];
+        const char *bdf =
+            probe_fact(&seen->facts, arena_printf(m->arena, "device.%d.pci", run->device));
+        if (strcmp(run->stage->name, "kernel") == 0 && run->outcome == PROBE_PASSED && bdf) {
+            VEC_PUSH(m->arena, &bdfs, bdf);
+        }
+    }
+    if (!bdfs.n) {
+        return false;
+    }
+    const struct host *now = host_after_run(m->host, m->arena, bdfs.items, bdfs.n,
+                                            opened ? probe_fact(&opened->facts, "library") : NULL);
+    bool changed = now != m->host;
+    m->host = now;
+    return changed;
+}

@@ -14,4 +14,9 @@ struct probe_choice {
  * device has one entry without an index, which says why. In the arena. */
 void probe_choice(struct arena *a, const struct probe_report *r, struct probe_choice *ret);
 
+/* What the stages show of the machine is believed before its files: GPUs on which a kernel came
+ * back right become usable in `m` (host_after_run()). True: `m` changed, and is to be judged again.
+ */
+bool probe_believe(const struct probe_report *r, struct model *m);
+
 #endif

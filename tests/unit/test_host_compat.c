@@ -156,12 +156,41 @@ static void what_is_one(void **state)
     }
 }
 
+/* What ran is usable, and what the files said is a remark; no other GPU changes. */
+static void after_a_run(void **state)
+{
+    static const char *const ran[] = {"0000:01:00.0"};
+    struct host h = {0};
+    struct host_gpu gpus[] = {{.bdf = "0000:01:00.0", .usable = HOST_NO},
+                              {.bdf = "0000:02:00.0", .usable = HOST_NO}};
+    const struct host_problem wrong = {.id = "a", .text = "it is broken", .state = HOST_NO};
+    const struct host_problem known = {.id = "b", .text = "it is slow", .state = HOST_YES};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        VEC_PUSH(&arena, &gpus[i].problems, wrong);
+        VEC_PUSH(&arena, &gpus[i].problems, known);
+        VEC_PUSH(&arena, &h.gpus, gpus[i]);
+    }
+    assert_ptr_equal(host_after_run(&h, &arena, NULL, 0, NULL), &h);
+    const struct host *now = host_after_run(&h, &arena, ran, 1, "/lib/libcuda.so.1");
+    assert_int_equal(now->gpus.items[0].usable, HOST_YES);
+    assert_int_equal(now->gpus.items[0].problems.n, 2);
+    assert_string_equal(now->gpus.items[0].problems.items[0].text, "it is slow");
+    assert_string_equal(now->gpus.items[0].problems.items[1].id, HOST_PROBLEM_RAN);
+    assert_non_null(strstr(now->gpus.items[0].problems.items[1].text, "it is broken"));
+    assert_int_equal(now->gpus.items[0].problems.items[1].state, HOST_YES);
+    assert_int_equal(now->gpus.items[1].usable, HOST_NO);
+    assert_int_equal(h.gpus.items[0].usable, HOST_NO);
+    assert_string_equal(now->nvidia.ran_with, "/lib/libcuda.so.1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_note, start, stop),
         cmocka_unit_test_setup_teardown(a_note_without_drivers, start, stop),
         cmocka_unit_test_setup_teardown(what_is_one, start, stop),
+        cmocka_unit_test_setup_teardown(after_a_run, start, stop),
         cmocka_unit_test_setup_teardown(no_notes, start, stop),
         cmocka_unit_test_setup_teardown(versions, start, stop),
         cmocka_unit_test_setup_teardown(where_it_may_be_used, start, stop),

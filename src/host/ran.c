@@ -1,0 +1,57 @@
+/*
+ * What ran is the better witness: where a kernel came back right from a GPU of which the files say
+ * that it cannot be used, the files were misread.
+ */
+#include "host/host.h"
+
+#include <string.h>
+
+static bool ran_on(const struct host_gpu *g, const char *const *bdfs, size_t n)
+{
+    for (size_t i = 0; g->bdf && i < n; i++) {
+        if (strcmp(bdfs[i], g->bdf) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The GPU as usable; what stood against it becomes one remark. */
+static struct host_gpu gpu_after_run(struct arena *a, const struct host_gpu *g)
+{
+    struct host_gpu now = *g;
+    struct host_problem ran = {.id = HOST_PROBLEM_RAN, .state = HOST_YES};
+    memset(&now.problems, 0, sizeof now.problems);
+    for (size_t i = 0; i < g->problems.n; i++) {
+        const struct host_problem *p = &g->problems.items[i];
+        if (p->state == HOST_YES) {
+            VEC_PUSH(a, &now.problems, *p);
+            continue;
+        }
+        ran.text = ran.text
+                       ? arena_printf(a, "%s; %s", ran.text, p->text)
+                       : arena_printf(a, "a kernel ran on it, so this does not hold: %s", p->text);
+    }
+    if (ran.text) {
+        VEC_PUSH(a, &now.problems, ran);
+    }
+    now.usable = HOST_YES;
+    return now;
+}
+
+const struct host *host_after_run(const struct host *h, struct arena *a, const char *const *bdfs,
+                                  size_t n, const char *libcuda)
+{
+    struct host *now = arena_alloc(a, sizeof *now);
+    bool changed = false;
+    *now = *h;
+    now->nvidia.ran_with = libcuda;
+    memset(&now->gpus, 0, sizeof now->gpus);
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        const struct host_gpu *g = &h->gpus.items[i];
+        bool ran = g->usable != HOST_YES && ran_on(g, bdfs, n);
+        changed |= ran;
+        VEC_PUSH(a, &now->gpus, ran ? gpu_after_run(a, g) : *g);
+    }
+    return changed || (libcuda && n) ? now : h;
+}
