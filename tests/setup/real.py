@@ -37,6 +37,10 @@ CASES = {
     "cupy-cuda12": ("cupy", "rtx3060", []),
     "cupy-cuda13": ("cupy", "rtx3060-new", []),
     "jax-cpu": ("jax", "cpu-only", []),
+    "tensorflow-cpu": ("tensorflow", "cpu-only", []),
+    "torch-ampere": ("torch", "rtx3060", ["libcublas.so.12", "libcudnn.so.9"]),
+    "torch-cuda13": ("torch", "rtx3060-new", ["libcublas.so.13", "libcudnn.so.9"]),
+    "whisperx-ampere": ("whisperx", "rtx3060", ["libcublas.so.12", "libcudnn.so.9"]),
 }
 OPEN = """import ctypes, importlib, sys
 importlib.import_module(sys.argv[1])
@@ -92,7 +96,7 @@ def main():
             write(machine, Path(top) / name)
         for name in names:
             start = time.monotonic()
-            print(f"{name}:")
+            print(f"{name}:", flush=True)
             with tempfile.TemporaryDirectory() as folder:
                 found = list(faults(exe, top, folder, *CASES[name]))
             bad += bool(found)
