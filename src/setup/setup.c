@@ -38,10 +38,10 @@ static bool has_releases(const struct planner *p, const char *package)
     return false;
 }
 
-static bool lists_platform(const struct planner *p, struct kb_strs list)
+static bool has_text(struct kb_strs list, const char *text)
 {
     for (size_t i = 0; i < list.n; i++) {
-        if (strcmp(list.items[i], p->m->platform) == 0) {
+        if (strcmp(list.items[i], text) == 0) {
             return true;
         }
     }
@@ -61,7 +61,8 @@ static bool knows_code(const struct planner *p, struct str engine, enum host_sta
             continue;
         }
         known = true;
-        if (lists_platform(p, b->index_platforms) || lists_platform(p, b->platforms) || x86) {
+        if (has_text(b->index_platforms, p->m->platform) ||
+            has_text(b->platforms, p->m->platform) || x86) {
             *ret_platform = HOST_YES;
         } else if (!b->index_platforms.n && *ret_platform == HOST_NO) {
             *ret_platform = HOST_UNKNOWN;
@@ -70,21 +71,30 @@ static bool knows_code(const struct planner *p, struct str engine, enum host_sta
     return known && *ret_platform != HOST_UNKNOWN;
 }
 
-/* A build for this GPU of AMD's of one of the engines, which no index has; NULL: none is known. */
-static const struct kb_build *rocm_build(const struct planner *p)
+static bool is_engine(const struct planner *p, const char *package)
 {
-    for (size_t i = 0; i < p->builds.n; i++) {
-        const struct kb_build *b = &p->builds.rows[i];
-        for (size_t k = 0; b->rocm && k < b->gfx.n; k++) {
-            struct str rest = str_of(p->plan->row->engines);
-            while (strcmp(b->gfx.items[k], p->m->gpu->gfx.value) == 0 && rest.s && rest.n) {
-                if (str_eq(str_cut(&rest, ' '), str_of(b->package))) {
-                    return b;
-                }
-            }
+    struct str rest = str_of(p->plan->row->engines);
+    while (rest.s && rest.n) {
+        if (str_eq(str_cut(&rest, ' '), str_of(package))) {
+            return true;
         }
     }
-    return NULL;
+    return false;
+}
+
+/* A build for this GPU of AMD's of one of the engines, which no index has, the last in the list of
+ * those for this platform; NULL: none is known. */
+static const struct kb_build *rocm_build(const struct planner *p)
+{
+    const struct kb_build *found = NULL;
+    for (size_t i = 0; i < p->builds.n; i++) {
+        const struct kb_build *b = &p->builds.rows[i];
+        bool here = !b->platforms.n || has_text(b->platforms, p->m->platform);
+        if (b->rocm && here && is_engine(p, b->package) && has_text(b->gfx, p->m->gpu->gfx.value)) {
+            found = b;
+        }
+    }
+    return found;
 }
 
 /* Why no release serves the GPU, as a clause; NULL: that is not known. */
@@ -212,11 +222,12 @@ static int gpu_verdict(struct planner *p, struct gm_err *err)
     }
     const struct kb_build *rocm = g->vendor == HOST_AMD ? rocm_build(p) : NULL;
     if (rocm) {
-        verdict_unknown(p,
-                        arena_printf(p->a,
-                                     "%s %s has a build for ROCm %s with code for this GPU, and "
-                                     "how it is installed is not in the knowledge base (%s)",
-                                     rocm->package, rocm->versions, rocm->rocm, setup_gpu_text(p)));
+        verdict_unknown(p, arena_printf(p->a,
+                                        "%s %s has a build for ROCm %s with code for this GPU "
+                                        "(%s), which setup does not install%s%s",
+                                        rocm->package, rocm->versions, rocm->rocm,
+                                        setup_gpu_text(p), rocm->origin.note ? ". " : "",
+                                        rocm->origin.note ? rocm->origin.note : ""));
         return 0;
     }
     verdict_unknown(p, arena_printf(p->a,

@@ -71,6 +71,11 @@ CASES = [
     ("cupy-cpu", ["cupy", "--root", "cpu-only"], "not", ["cannot work"]),
     ("cupy-h100", ["cupy", "--root", "h100"], "gpu", ["'cupy-cuda12x[ctk]==14.2.0'"]),
     ("faster-whisper-rdna3", ["faster-whisper", "--root", "rx7900xtx"], "unknown", ["ROCm"]),
+    ("faster-whisper-rdna1-windows", ["faster-whisper", "--for", "rx-5700-xt-windows"], "unknown",
+     ["HIP SDK 6.2 (not 7)"]),
+    # That wheel is for Windows.
+    ("faster-whisper-rdna1", ["faster-whisper", "--root", "rx5700xt"], "unknown",
+     ["does not say for which GPUs"]),
     ("torch-rdna3", ["torch", "--root", "rx7900xtx"], "gpu", ["+rocm7.2", "/dev/kfd"]),
     ("torch-rdna1", ["torch", "--root", "rx5700xt"], "unknown", []),
     ("torch-intel", ["torch", "--root", "intel-laptop"], "unknown", []),
