@@ -151,7 +151,7 @@ _gpumend()
         word="--on --as --features --model --compute --import --root --env --unset --kb --platform --no-verify --limit --json --help"
         ;;
     fleet)
-        word="--names --engine --run --limit --json --help"
+        word="--names --engine --run --html --limit --json --help"
         ;;
     export)
         word="--root --check --out --node --gpus --deadline --expire --state --heartbeat --drain --drain-count --drain-limit --help"

@@ -116,6 +116,7 @@ SUITES = [
     # The whole matrix, with Kubernetes' own code, which Go downloads, and a real slurmctld: not part of CI.
     Suite("test-fleet", "fleet-needs-all", 1800, "{py} tests/fleet/needs.py {exe} --slurm --evaluate {build}/evaluate"),
     Suite("test", "fleet-report", 120, "{py} tests/fleet/report.py {exe}"),
+    Suite("test", "fleet-report-page", 60, "{py} tests/fleet/report_page.py {exe}"),
     Suite("test", "fleet-query", 60, "{py} tests/fleet/query.py {exe}"),
     # With DuckDB and ClickHouse, which it downloads (200 MB): not part of CI.
     Suite("test-fleet", "fleet-query-engines", 900, "{py} tests/fleet/query.py {exe} {build}/query-engines"),

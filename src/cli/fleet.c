@@ -10,17 +10,20 @@
 #include "cli/cli.h"
 #include "cli/fleet_replay.h"
 #include "cli/limit.h"
+#include "cli/replace.h"
 #include "fleet/fleet.h"
+#include "fleet/html.h"
 #include "fleet/query.h"
 #include "fleet/store.h"
 
-enum { O_JSON = 1, O_NAMES, O_ENGINE, O_RUN };
+enum { O_JSON = 1, O_HTML, O_NAMES, O_ENGINE, O_RUN };
 enum { FILES_MAX = 100000, NAMES_DEFAULT = 8, LINE_BYTES_MAX = 4 << 20 };
 
 static const struct cli_option options[] = {
     {"names", "N", "text: how many nodes of a list are named (default: 8)", O_NAMES},
     {"engine", "ENGINE", "query: the statement for duckdb (default) or clickhouse", O_ENGINE},
     {"run", NULL, "query: start duckdb with the statement (default: print it)", O_RUN},
+    {"html", "FILE", "report: write a page to FILE (-: standard output)", O_HTML},
     CLI_OPTION_LIMIT_LARGE,
     {"json", NULL, "print JSON (docs/json.md)", O_JSON},
 };
@@ -30,6 +33,7 @@ struct fleet_command {
     struct fleet fleet;
     const char *what;
     VEC(const char *) paths;
+    const char *html_file; // or NULL
     bool json, run;
     enum fleet_engine engine; // FLEET_ENGINES: not stated
     uint64_t names;
@@ -280,6 +284,22 @@ static void print_text(struct fleet_command *c, const json_t *doc)
 
 /* ------------------------------------------------------------------ the command line */
 
+/* Prints the verdicts on standard error where the page is a file. */
+static int write_page(struct fleet_command *c, const json_t *doc)
+{
+    const json_t *v = json_object_get(doc, "verdicts");
+    fleet_html(stdout, &c->arena, doc);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        return cli_fail(CLI_CANNOT, "fleet: cannot write the page: %s", strerror(errno));
+    }
+    if (strcmp(c->html_file, "-") != 0) {
+        (void)cli_fail(CLI_OK, "fleet: %lld ok, %lld broken, %lld unknown; the page is in %s",
+                       number_of(v, "ok"), number_of(v, "broken"), number_of(v, "unknown"),
+                       str_printable(&c->arena, c->html_file));
+    }
+    return CLI_OK;
+}
+
 static int report_fleet(struct fleet_command *c)
 {
     int rc = CLI_OK;
@@ -304,6 +324,9 @@ static int report_fleet(struct fleet_command *c)
     if (c->json) {
         status = out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output")
                                                 : status;
+    } else if (c->html_file) {
+        status = write_page(c, doc) == CLI_OK ? status : CLI_CANNOT;
+        json_decref(doc);
     } else {
         print_text(c, doc);
         json_decref(doc);
@@ -382,6 +405,9 @@ static int run_word(struct fleet_command *c)
     if ((c->run || c->engine != FLEET_ENGINES) && !asks) {
         return cli_fail(CLI_USAGE, "fleet: --engine and --run are for query");
     }
+    if (c->html_file && (adds || asks || c->json)) {
+        return cli_fail(CLI_USAGE, "fleet: --html is for report, without --json");
+    }
     if (c->json && asks && !c->run) {
         return cli_fail(CLI_USAGE, "fleet: --json with query is for --run");
     }
@@ -390,6 +416,9 @@ static int run_word(struct fleet_command *c)
     }
     fleet_begin(&c->fleet, &c->arena);
     int rc = replay_snapshots(c);
+    if (rc == CLI_OK && c->html_file) {
+        rc = cli_redirect_output("fleet", c->html_file);
+    }
     cli_only_look((struct sandbox){0});
     return rc == CLI_OK ? report_fleet(c) : rc;
 }
@@ -409,6 +438,7 @@ static int fleet_run(const struct cli_command *self, int argc, char **argv)
                      ? CLI_OK
                      : cli_fail(CLI_USAGE, "fleet: --names expects a number, not %s", args.value);
             break;
+        case O_HTML: c.html_file = args.value; break;
         case O_RUN: c.run = true; break;
         case O_ENGINE:
             c.engine = fleet_engine_of(args.value);
