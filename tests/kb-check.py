@@ -466,7 +466,7 @@ CHECKS = {"builds": check_builds, "compat": check_compat, "cudnn": check_nothing
           "engines": check_nothing, "families": check_families, "glibc": check_nothing, "gpus": check_gpus,
           "imports": check_imports, "models": check_models, "provides": check_provides,
           "releases": check_releases, "repositories": check_repositories, "rocm": check_rocm,
-          "toolkits": check_toolkits, "words": check_words}
+          "toolkits": check_toolkits, "traits": check_nothing, "words": check_words}
 
 
 def load(path):

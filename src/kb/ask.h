@@ -173,4 +173,19 @@ int form_compute_types(struct ask *k, struct gm_err *err);
 int form_model(struct ask *k, struct gm_err *err);
 int form_default(struct ask *k, struct gm_err *err);
 
+/* ask_trait.c */
+int form_program(struct ask *k, struct gm_err *err);
+int form_feature(struct ask *k, struct gm_err *err);
+int form_instructions(struct ask *k, struct gm_err *err);
+int form_variable(struct ask *k, struct gm_err *err);
+int form_refusal(struct ask *k, struct gm_err *err);
+int form_opens(struct ask *k, struct gm_err *err);
+int form_index(struct ask *k, struct gm_err *err);
+int form_packages(struct ask *k, struct gm_err *err);
+int form_encoding(struct ask *k, struct gm_err *err);
+int form_floors(struct ask *k, struct gm_err *err);
+int form_choices(struct ask *k, struct gm_err *err);
+int form_folder(struct ask *k, struct gm_err *err);
+int form_arch_change(struct ask *k, struct gm_err *err);
+
 #endif

@@ -11,7 +11,7 @@
 struct wanted {
     const char *sm, *gfx, *driver, *cuda, *cudnn, *rocm;
     const char *build; // "cu118"
-    bool any_rocm;
+    bool any_rocm, is_module;
 };
 
 struct data {
@@ -64,6 +64,26 @@ static enum py_answer code_fits(struct ask *k, const struct kb_build *b, const s
                                                                    : PY_UNKNOWN;
 }
 
+/* By its name, or "cu124" by its CUDA 12.4. */
+static bool is_named(struct ask *k, const struct kb_build *b, const char *name)
+{
+    const char *dot = b->cuda ? strchr(b->cuda, '.') : NULL;
+    return strcmp(name, b->build) == 0 ||
+           (dot && strcmp(name, arena_printf(k->a, "cu%.*s%.*s", (int)(dot - b->cuda), b->cuda,
+                                             (int)strcspn(dot + 1, "."), dot + 1)) == 0);
+}
+
+/* A Jetson runs programs for aarch64: whether a build is for it. */
+static enum py_answer module_fits(const struct kb_build *b)
+{
+    bool known = b->platforms.n > 0 || b->index_platforms.n > 0;
+    return ask_has_text(b->platforms, "linux-aarch64") ||
+                   ask_has_text(b->index_platforms, "linux-aarch64")
+               ? PY_YES
+           : known && b->is_default ? PY_NO
+                                    : PY_UNKNOWN;
+}
+
 /* PY_UNKNOWN when the build does not say it. */
 static enum py_answer build_fits(struct ask *k, const struct data *d, const struct kb_build *b,
                                  const struct wanted *w)
@@ -71,13 +91,17 @@ static enum py_answer build_fits(struct ask *k, const struct data *d, const stru
     bool for_cuda = w->cuda || w->cudnn || w->driver || w->sm;
     bool for_rocm = w->rocm || w->gfx || w->any_rocm;
     if ((for_cuda && !b->cuda) || (for_rocm && !b->rocm) ||
-        (w->build && strcmp(w->build, b->build) != 0)) {
+        (w->build && !is_named(k, b, w->build))) {
         return PY_NO;
     }
     bool does = k->q->said & SAID_DOES;
     enum py_answer fits = version_fits(k, b->cuda, w->cuda, does);
+    if (does && w->cuda && b->cuda && fits != PY_NO && (w->build || fits == PY_UNKNOWN)) {
+        fits = b->any_minor ? PY_YES : PY_UNKNOWN; // what another minor than its own does
+    }
     fits = worse(fits, w->cudnn ? version_fits(k, b->cudnn, w->cudnn, does) : PY_YES);
     fits = worse(fits, w->rocm ? version_fits(k, b->rocm, w->rocm, false) : PY_YES);
+    fits = worse(fits, w->is_module ? module_fits(b) : PY_YES);
     fits = worse(fits, w->driver ? driver_fits(k, d, b, w) : PY_YES);
     return worse(fits, w->sm || w->gfx ? code_fits(k, b, w) : PY_YES);
 }
@@ -212,8 +236,9 @@ static int say_no_build(struct ask *k, const struct verdict *v, const struct wan
     for (size_t i = 0; i < v->others.n; i++) {
         HIT(k, KB_AREA_BUILDS, v->others.items[i].build);
     }
-    ask_say(k, "%s build of %s%s that was read is%s.", k->q->said & SAID_DOES ? "No: no" : "No",
-            k->q->package, version_text(k), wanted_text(k, w));
+    ask_say(k, "%s build of %s%s that was read is%s%s.", k->q->said & SAID_DOES ? "No: no" : "No",
+            k->q->package, version_text(k), wanted_text(k, w),
+            w->is_module ? " on linux-aarch64" : "");
     return 1;
 }
 
@@ -245,7 +270,9 @@ static int say_builds(struct ask *k, const struct data *d, const struct verdict 
         .columns = 6,
         .named = 2};
     if (k->q->said & SAID_DOES) {
-        ask_say(k, "Yes.");
+        bool minor = w->cuda && v->fits.items[0].build->any_minor;
+        ask_say(k, minor ? "Yes: its makers say that a build runs with every CUDA of its major."
+                         : "Yes.");
     }
     for (size_t i = 0; i < v->fits.n; i++) {
         add_fit(k, d, &t, &v->fits.items[i], w);
@@ -361,6 +388,18 @@ static const char *torch_against_cudnn(struct ask *k, const struct data *d,
     return known ? set : NULL;
 }
 
+/* Which builds of ctranslate2 these are, where they are not those of the package index. */
+static void say_engines(struct ask *k)
+{
+    for (size_t i = 0; i < k->answer->hits.n; i++) {
+        const struct kb_hit *hit = &k->answer->hits.items[i];
+        const struct kb_build *b = hit->area == KB_AREA_BUILDS ? hit->row : NULL;
+        if (b && !b->is_default && b->origin.note) {
+            ask_say(k, "%s %s, build %s: %s", b->package, b->versions, b->build, b->origin.note);
+        }
+    }
+}
+
 static int older_release_first(const void *one, const void *two)
 {
     const struct kb_release *const *a = one, *const *b = two;
@@ -426,6 +465,12 @@ static int say_application(struct ask *k, const struct data *d, const struct wan
                 wanted_text(k, w), against, wanted_text(k, w));
         return 1;
     }
+    if (!any && w->is_module) {
+        HIT(k, KB_AREA_RELEASES, mine.items[mine.n - 1]);
+        ask_say(k, "%s: no build of ctranslate2 that was read has GPU code for linux-aarch64.",
+                k->q->said & SAID_DOES ? "No" : "None");
+        return 1;
+    }
     if (!any) {
         HIT(k, KB_AREA_RELEASES, mine.items[mine.n - 1]);
         ask_say(k, "%s: no release of %s%s that was read admits a ctranslate2%s.",
@@ -440,6 +485,7 @@ static int say_application(struct ask *k, const struct data *d, const struct wan
                   arena_printf(k->a, "Releases of %s that admit a ctranslate2%s", k->q->package,
                                wanted_text(k, w)),
                   &t);
+    say_engines(k);
     return 1;
 }
 
@@ -482,7 +528,8 @@ int form_builds(struct ask *k, struct gm_err *err)
                        ask_given(k, KEY_CUDNN),
                        ask_given(k, KEY_ROCM),
                        ask_given(k, KEY_BUILD),
-                       k->q->asked & ASKED_ROCM && !ask_given(k, KEY_ROCM)};
+                       k->q->asked & ASKED_ROCM && !ask_given(k, KEY_ROCM),
+                       arch.gpu && arch.gpu->kind == KB_GPU_MODULE};
     if (say_old_driver(k, &d, &w, arch.gpu ? arch.gpu->name : NULL)) {
         return 1;
     }

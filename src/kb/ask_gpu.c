@@ -249,19 +249,51 @@ static const struct kb_rocm *release_row(const struct kb_rocms *r, const char *r
     return NULL;
 }
 
-/* Whether a release's own list has a target; only for releases that have a row. */
+/* The lists that were read of the releases nearest to one. */
+static const char *nearest_lists(struct ask *k, const struct kb_rocms *r, const char *rocm)
+{
+    const char *below = NULL, *above = NULL;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct kb_rocm *row = &r->rows[i];
+        if (row->kind != KB_ROCM_RELEASE) {
+            continue;
+        }
+        if (ask_compare(row->rocm, rocm) < 0) {
+            below = !below || ask_compare(row->rocm, below) > 0 ? row->rocm : below;
+        } else {
+            above = !above || ask_compare(row->rocm, above) < 0 ? row->rocm : above;
+        }
+    }
+    return arena_printf(k->a, "%s%s%s", below ? below : "", below && above ? " and " : "",
+                        above ? above : "");
+}
+
+/* Whether a release's own list has a target; "6.4" are all of its releases that have a row. */
 static int say_release_support(struct ask *k, const struct kb_rocms *r, const char *gfx)
 {
-    const char *rocm = ask_given(k, KEY_ROCM);
-    const struct kb_rocm *row = release_row(r, rocm);
-    if (!row) {
-        ask_missing(k, "the official list of ROCm %s was not read", rocm);
+    const char *rocm = ask_given(k, KEY_ROCM), *with = "", *without = "";
+    for (size_t i = 0; i < r->n; i++) {
+        const struct kb_rocm *row = &r->rows[i];
+        if (row->kind != KB_ROCM_RELEASE ||
+            (ask_compare(rocm, row->rocm) != 0 && !ask_within(row->rocm, rocm))) {
+            continue;
+        }
+        HIT(k, KB_AREA_ROCMS, row);
+        const char **list = ask_has_text(row->gfx, gfx) ? &with : &without;
+        *list = arena_printf(k->a, "%s%s%s", *list, (*list)[0] ? ", " : "", row->rocm);
+    }
+    if (!with[0] && !without[0]) {
+        ask_missing(k, "the official list of ROCm %s was not read; the nearest that were: %s", rocm,
+                    nearest_lists(k, r, rocm));
         return 0;
     }
-    bool has = ask_has_text(row->gfx, gfx);
-    HIT(k, KB_AREA_ROCMS, row);
-    ask_say(k, "%s: the official list of ROCm %s %s %s.", has ? "Yes" : "No", row->rocm,
-            has ? "has" : "does not have", gfx);
+    if (with[0] && without[0]) {
+        ask_say(k, "It depends: the official list of ROCm %s has %s, that of %s does not.", with,
+                gfx, without);
+        return 1;
+    }
+    ask_say(k, "%s: the official list of ROCm %s %s %s.", with[0] ? "Yes" : "No",
+            with[0] ? with : without, with[0] ? "has" : "does not have", gfx);
     return 1;
 }
 

@@ -32,6 +32,15 @@ int form_glibc(struct ask *k, struct gm_err *err)
     return k->answer->known;
 }
 
+/* faster-whisper and whisperx compute with ctranslate2, which they require. */
+static bool engine_of(const struct ask *k, const struct kb_model *m)
+{
+    const char *package = k->q->package;
+    bool above =
+        package && (strcmp(package, "faster-whisper") == 0 || strcmp(package, "whisperx") == 0);
+    return !package || strcmp(above ? "ctranslate2" : package, m->engine) == 0;
+}
+
 /* Without a device every row is one. */
 static bool device_applies(struct ask *k, const struct kb_model *m, const char *sm)
 {
@@ -64,6 +73,9 @@ static void compute_rows(struct ask *k, struct ask_table *t, const struct kb_mod
             continue;
         }
         bool kept = int8 && starts_with(m->runs[c].runs_as, "int8");
+        if (k->q->said & SAID_NATIVE && !kept && strcmp(m->runs[c].runs_as, asked) != 0) {
+            continue; // "where is int16 efficient": only where it runs as it is
+        }
         add_compute(k, t, m, asked, kept ? "int8" : m->runs[c].runs_as);
     }
 }
@@ -81,12 +93,13 @@ int form_compute(struct ask *k, struct gm_err *err)
     }
     for (size_t i = 0; i < models.n; i++) {
         const struct kb_model *m = &models.rows[i];
-        bool engine = !k->q->package || strcmp(k->q->package, m->engine) == 0;
-        if (m->kind == KB_MODEL_COMPUTE && engine && device_applies(k, m, arch.sm)) {
+        if (m->kind == KB_MODEL_COMPUTE && engine_of(k, m) && device_applies(k, m, arch.sm)) {
             compute_rows(k, &t, m);
         }
     }
-    if (k->q->said & SAID_DOES && t.lines.n != 1) {
+    bool where = k->q->asked & (ASKED_FOLDER | ASKED_GPU) || k->q->said & SAID_NATIVE;
+    if ((k->q->said & SAID_DOES && t.lines.n != 1) || (where && !(k->q->said & SAID_NATIVE)) ||
+        (where && k->q->said & SAID_DOES)) {
         return 0; // the answer depends on the device
     }
     if (k->q->said & SAID_DOES) {
@@ -135,8 +148,7 @@ int form_compute_types(struct ask *k, struct gm_err *err)
     }
     for (size_t i = 0; i < models.n; i++) {
         const struct kb_model *m = &models.rows[i];
-        bool engine = !k->q->package || strcmp(k->q->package, m->engine) == 0;
-        if (m->kind != KB_MODEL_COMPUTE || !engine || !device_applies(k, m, arch.sm)) {
+        if (m->kind != KB_MODEL_COMPUTE || !engine_of(k, m) || !device_applies(k, m, arch.sm)) {
             continue;
         }
         HIT(k, KB_AREA_MODELS, m);

@@ -333,8 +333,13 @@ int form_wheels(struct ask *k, struct gm_err *err)
     if (k->q->n_spans == 1 && mine.items.n == 1 && mine.items.items[0].row) {
         return say_wheels_of(k, &mine, mine.items.items[0].row, platform);
     }
-    if (k->q->n_spans > 0 || k->q->asked & (ASKED_GPU | ASKED_CUDA)) {
+    if (k->q->n_spans > 0) {
         return 0; // what a range of wheels contains was not read
+    }
+    if (k->q->asked & (ASKED_GPU | ASKED_CUDA)) { // of the newest alone
+        return mine.items.n == 1 && mine.items.items[0].row && !(k->q->said & ORDER)
+                   ? say_wheels_of(k, &mine, mine.items.items[0].row, platform)
+                   : 0;
     }
     rc = say_wheel_ranges(k, &all, platform);
     if (rc == 1 && mine.items.n == 1) {

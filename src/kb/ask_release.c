@@ -807,9 +807,16 @@ int form_python(struct ask *k, struct gm_err *err)
                 k->q->said & SAID_FIRST ? "first" : "newest", python);
         return 1;
     }
-    ask_say(k, "%s%s has wheels for Python %s from %s to %s, of the releases that were read.",
-            k->q->said & SAID_DOES ? "Yes: " : "", k->q->package, python, first->version,
-            last->version);
+    const struct kb_release *newest = mine.items.n ? mine.items.items[0].row : NULL;
+    bool has = newest && ask_has_text(newest->pythons, python);
+    if (k->q->said & SAID_DOES && newest) { // what is installed without a version
+        HIT(k, KB_AREA_RELEASES, newest);
+        ask_say(k, "%s: %s %s, the newest that was read, %s a wheel for Python %s.",
+                has ? "Yes" : "No", k->q->package, newest->version, has ? "has" : "does not have",
+                python);
+    }
+    ask_say(k, "%s has wheels for Python %s from %s to %s, of the releases that were read.",
+            k->q->package, python, first->version, last->version);
     return 1;
 }
 

@@ -162,7 +162,8 @@ void kb_gpus_named(struct arena *a, const struct kb_gpus *gpus, const char *text
                    struct kb_gpu_list *ret)
 {
     struct tokens asked = {.n = 0}, bare = {.n = 0};
-    bool exact = !has_digit(str_of(text));
+    bool family = str_eq_nocase((struct str){text, strnlen(text, 7)}, str_of("jetson "));
+    bool exact = !has_digit(str_of(text)) && !family;
     size_t before = ret->items.n;
     tokens_add(&asked, str_of(text), "");
     tokens_add(&bare, str_of(text), brands);

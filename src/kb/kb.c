@@ -327,6 +327,7 @@ KB_AREA_FUNCTION(releases, KB_AREA_RELEASES)
 KB_AREA_FUNCTION(repositorys, KB_AREA_REPOSITORYS)
 KB_AREA_FUNCTION(rocms, KB_AREA_ROCMS)
 KB_AREA_FUNCTION(toolkits, KB_AREA_TOOLKITS)
+KB_AREA_FUNCTION(traits, KB_AREA_TRAITS)
 
 const char *kb_area_name(enum kb_area area)
 {

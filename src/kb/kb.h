@@ -384,6 +384,7 @@ struct kb_build {
     struct kb_strs platforms;        // that it exists for, in whatever index; empty: not known
     struct kb_strs index_platforms;  // whose wheel in the package index is this; empty: not known
     enum kb_status status;
+    bool any_minor;              // its makers say that it runs with every CUDA of its major
     bool is_default;             // what the plain package index serves for Linux x86-64
     struct kb_strs sm, ptx, gfx; // empty: not known
     const char *ptx_isa;         // "8.7", the newest ISA of its PTX; or NULL
@@ -482,6 +483,33 @@ struct kb_glibc {
     struct kb_origin origin;
 };
 
+enum kb_trait_kind {
+    KB_TRAIT_PROGRAM,  // whether it needs a program of the system
+    KB_TRAIT_VARIABLE, // an environment variable that it reads
+    KB_TRAIT_FEATURE,  // whether it has one
+    KB_TRAIT_CPU,      // the least instruction set of its wheels
+    KB_TRAIT_REFUSAL,  // what it does with a compute type that the device has no fast code for
+    KB_TRAIT_OPENS,    // a library that it opens at run time
+    KB_TRAIT_INDEX,    // where it takes a package from
+    KB_TRAIT_PACKAGE,  // how packages are named
+    KB_TRAIT_ENCODING, // how a number is made
+    KB_TRAIT_CHOICES,  // the compute types that its command takes: its name lists them
+    KB_TRAIT_NEEDS,    // least versions for the CUDA major of its name
+};
+
+/* One thing that a package needs or does and that no other area has a key for. */
+struct kb_trait {
+    const char *id;
+    enum kb_trait_kind kind;
+    const char *package;
+    const char *versions; // PEP 440 set; NULL: all
+    const char *name;     // of the program, variable, feature, instruction set or library
+    const char *compute;  // the compute type that it is about, or NULL
+    bool has;             // needs the program, has the feature
+    const char *says;     // a sentence
+    struct kb_origin origin;
+};
+
 /* A container engine. Rows of one engine stand in ascending order of `from`. */
 struct kb_engine {
     const char *id, *engine;
@@ -563,6 +591,10 @@ struct kb_toolkits {
     const struct kb_toolkit *rows;
     size_t n;
 };
+struct kb_traits {
+    const struct kb_trait *rows;
+    size_t n;
+};
 
 enum kb_area {
     KB_AREA_BUILDS,
@@ -582,6 +614,7 @@ enum kb_area {
     KB_AREA_REPOSITORYS,
     KB_AREA_ROCMS,
     KB_AREA_TOOLKITS,
+    KB_AREA_TRAITS,
     KB_AREAS, // their number
 };
 
@@ -638,6 +671,7 @@ int kb_releases(struct kb *kb, struct kb_releases *ret, struct gm_err *err) GM_C
 int kb_rocms(struct kb *kb, struct kb_rocms *ret, struct gm_err *err) GM_CHECK;
 int kb_repositorys(struct kb *kb, struct kb_repositorys *ret, struct gm_err *err) GM_CHECK;
 int kb_toolkits(struct kb *kb, struct kb_toolkits *ret, struct gm_err *err) GM_CHECK;
+int kb_traits(struct kb *kb, struct kb_traits *ret, struct gm_err *err) GM_CHECK;
 
 /* The same for an area by its number. */
 int kb_rows(struct kb *kb, enum kb_area area, struct kb_rows *ret, struct gm_err *err) GM_CHECK;

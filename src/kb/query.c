@@ -62,6 +62,45 @@ static const struct form forms[] = {
     {"cuda error 35", NAMED_CODE, 0, NAMED_PART | NAMED_CUDNN, ASKED_ERROR,
      ASKED_CUDA | ASKED_CUDNN | ASKED_DRIVER | ASKED_ROCM | ASKED_RELEASE,
      SAID_RUNTIME | SAID_FIRST, form_error},
+    {"how is gfx_target_version built", 0, 0, 0, ASKED_KFD, 0, 0, form_encoding},
+    {"how are the forward-compatibility packages named", NAMED_FEATURE, 0, NAMED_CUDA,
+     ASKED_PACKAGE, 0, SAID_MANAGERS & ~(unsigned)SAID_PIP, form_packages},
+    {"does faster-whisper need ffmpeg", NAMED_PACKAGE | NAMED_PART, 0, NAMED_VERSION, 0,
+     ASKED_SYSTEM, SAID_DOES | SAID_README, form_program},
+    {"does ctranslate2 need AVX2", NAMED_PACKAGE | NAMED_FEATURE, 0, NAMED_VERSION, 0, ASKED_ARCH,
+     SAID_DOES | SAID_CPU | SAID_WHEEL | SAID_HERE, form_instructions},
+    {"which CPU instruction set is the floor of ctranslate2", NAMED_PACKAGE, 0, NAMED_VERSION,
+     ASKED_ARCH, ASKED_RELEASE, SAID_CPU | SAID_FLOOR | SAID_FIRST | SAID_WHEEL | SAID_HERE,
+     form_instructions},
+    {"which ctranslate2 has flash attention", NAMED_PACKAGE | NAMED_FEATURE, 0, NAMED_VERSION, 0,
+     ASKED_RELEASE | ASKED_PACKAGE | ASKED_PYTHON,
+     SAID_DOES | SAID_ADDED | SAID_DROPPED | SAID_WHEEL, form_feature},
+    {"which compute types does whisperx accept", NAMED_PACKAGE, 0, NAMED_VERSION, ASKED_COMPUTE, 0,
+     0, form_choices},
+    {"does whisperx accept int8_float32", NAMED_PACKAGE | NAMED_COMPUTE, 0, NAMED_VERSION, 0,
+     ASKED_COMPUTE, SAID_DOES, form_choices},
+    {"which environment variable makes ctranslate2 allow float16", NAMED_PACKAGE, 0,
+     NAMED_COMPUTE | NAMED_VARIABLE, ASKED_VARIABLE, ASKED_GPU, SAID_WITHOUT | SAID_NATIVE,
+     form_variable},
+    {"what is CT2_USE_MKL", NAMED_VARIABLE, 0, NAMED_PACKAGE, 0, ASKED_VARIABLE, SAID_README,
+     form_variable},
+    {"what happens with float16 in ctranslate2 without efficient float16",
+     NAMED_PACKAGE | NAMED_COMPUTE, 0, NAMED_VERSION, ASKED_ERROR, ASKED_GPU,
+     SAID_WITHOUT | SAID_NATIVE, form_refusal},
+    {"why does ldd miss cuBLAS in ctranslate2", NAMED_PACKAGE, NAMED_PART | NAMED_LIBRARY,
+     NAMED_VERSION | NAMED_CUDNN, ASKED_OPENS, ASKED_NEEDS | ASKED_RELEASE | ASKED_FOLDER,
+     SAID_DOES | SAID_WHEEL | SAID_HERE, form_opens},
+    {"from which index does whisperx take torch", NAMED_PACKAGE | NAMED_OTHER, 0, NAMED_VERSION,
+     ASKED_BUILD, 0, SAID_HERE | SAID_README | SAID_LATER | SAID_FIRST, form_index},
+    {"in which folder do the pip packages of CUDA 13 put their libraries", NAMED_CUDA, 0,
+     NAMED_PART, ASKED_FOLDER, ASKED_PACKAGE | ASKED_PARTS, SAID_PIP | SAID_ALL | SAID_HERE,
+     form_folder},
+    {"which architectures do the CUDA 11.8 wheels of torch 2.0 add against the 11.7 ones",
+     NAMED_PACKAGE | NAMED_CUDA, 0, NAMED_VERSION, ASKED_ARCH, ASKED_BUILD,
+     SAID_ADDED | SAID_DROPPED | SAID_WHEEL | SAID_HERE, form_arch_change},
+    {"which driver floor does jax give for CUDA 12", NAMED_PACKAGE | NAMED_CUDA, 0,
+     NAMED_VERSION | NAMED_PART, ASKED_DRIVER | ASKED_CUDA | ASKED_CUDNN, ASKED_RELEASE,
+     SAID_HERE | SAID_FLOOR | SAID_FIRST | SAID_WHEEL | SAID_README, form_floors},
     {"what provides libnvrtc.so.12", NAMED_LIBRARY, 0, NAMED_CUDA, 0,
      ASKED_PACKAGE | ASKED_FOLDER | ASKED_CUDNN | ASKED_CUDA | ASKED_RELEASE | ASKED_SONAME,
      SAID_MANAGERS | SAID_HERE | SAID_WINDOWS, form_provides},
@@ -93,7 +132,8 @@ static const struct form forms[] = {
     {"which compute types does the CPU run", 0, 0, NAMED_PACKAGE, ASKED_COMPUTE, 0, SAID_CPU,
      form_compute_types},
     {"int8_float16 on sm_61", NAMED_COMPUTE, 0, NAMED_SM | NAMED_GPU | NAMED_PCI | NAMED_PACKAGE, 0,
-     ASKED_COMPUTE | ASKED_MODEL | ASKED_ARCH, SAID_CPU | SAID_DOES, form_compute},
+     ASKED_COMPUTE | ASKED_MODEL | ASKED_ARCH | ASKED_FOLDER | ASKED_GPU,
+     SAID_CPU | SAID_DOES | SAID_NATIVE, form_compute},
     {"does torch 2.5.1 have wheels for Python 3.13", NAMED_PACKAGE | NAMED_PYTHON, 0, NAMED_VERSION,
      0, ASKED_RELEASE, SAID_WHEEL | SAID_DOES | SAID_HERE | SAID_ADDED | SAID_DROPPED | ORDER,
      form_python},
@@ -215,7 +255,8 @@ static bool form_fits(const struct form *f, const struct question *q)
 {
     struct rest rest = form_rest(f, q);
     bool bare = !f->named && !f->any && !f->asked;
-    return !bare && form_concerns(f, q) && !rest.named && !rest.asked && !rest.said;
+    return !bare && (!q->why || f->answer == form_opens) && form_concerns(f, q) && !rest.named &&
+           !rest.asked && !rest.said;
 }
 
 /* ------------------------------------------------------------------ what is not understood */
@@ -336,16 +377,33 @@ static void say_nearest_form(struct ask *k)
 
 /* ------------------------------------------------------------------ one answer */
 
+/* Whether a source is of the document that the question names. */
+static bool is_document(const char *source, const char *document)
+{
+    if (strcmp(document, "readme") == 0) {
+        return strstr(source, "README") != NULL;
+    }
+    if (strcmp(document, "install page") == 0) {
+        return strstr(source, "docs/") || starts_with(source, "https://docs.");
+    }
+    if (strcmp(document, "uv configuration") == 0) {
+        return strstr(source, "pyproject.toml") != NULL;
+    }
+    const char *colon = strstr(source, ": "), *slash = strchr(source, '/'); // "OWNER/NAME: FILE"
+    return colon && slash && slash < colon && !starts_with(source, "http");
+}
+
 /* "README" asks for what a README says: a row must come from one. */
 static bool has_said_source(const struct ask *k)
 {
+    const char *document = question_document(k->q);
     if (!(k->q->said & SAID_README)) {
         return true;
     }
     for (size_t i = 0; i < k->answer->hits.n; i++) {
         const struct kb_origin *origin = k->answer->hits.items[i].origin;
         for (size_t s = 0; s < origin->sources.n; s++) {
-            if (strstr(origin->sources.items[s], "README")) {
+            if (is_document(origin->sources.items[s], document)) {
                 return true;
             }
         }

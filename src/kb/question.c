@@ -47,6 +47,7 @@ struct reading {
     struct kb_releases releases;
     struct kb_compats compats;
     struct kb_glibcs glibcs;
+    struct kb_traits traits;
     enum claim claims[QUESTION_WORDS_MAX];
     const struct word *means[QUESTION_WORDS_MAX]; // at the first word of an entry
     bool in_gpu_names[QUESTION_WORDS_MAX];
@@ -230,6 +231,8 @@ static const struct key keys[KEYS] = {
     [KEY_GENERATION] = {"generation", NAMED_GENERATION, SHAPE_WORD},
     [KEY_BATCH] = {"batch", NAMED_BATCH, SHAPE_NUMBER},
     [KEY_BUILD] = {"build", NAMED_BUILD, SHAPE_WORD},
+    [KEY_FEATURE] = {"feature", NAMED_FEATURE, SHAPE_WORD},
+    [KEY_VARIABLE] = {"variable", NAMED_VARIABLE, SHAPE_WORD},
 };
 
 /* The words before a number that say whose it is. */
@@ -752,6 +755,98 @@ static bool read_engine(struct reading *r, size_t i)
     return true;
 }
 
+/* ------------------------------------------------------------------ traits */
+
+/* The instruction sets of x86-64, the least first, as people write them. */
+static const char *const instruction_sets[] = {"sse4.1", "sse4.2", "avx", "avx2", "avx512"};
+
+bool question_instruction_set(const char *word, size_t *ret_rank)
+{
+    for (size_t i = 0; i < COUNT(instruction_sets); i++) {
+        if (str_eq_nocase(str_of(word), str_of(instruction_sets[i]))) {
+            *ret_rank = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "flash attention" of the words flash and attention. */
+static size_t feature_words(const struct question *q, size_t i, const char *name)
+{
+    size_t n = 0;
+    struct str rest = str_of(name);
+    while (rest.s) {
+        struct str part = str_cut(&rest, '-');
+        if (i + n < q->n && strcmp(q->words[i + n], name) == 0 && n == 0) {
+            return 1; // written with hyphens
+        }
+        if (i + n >= q->n || !str_is(part, q->words[i + n])) {
+            return 0;
+        }
+        n++;
+    }
+    return n;
+}
+
+static bool read_trait(struct reading *r, size_t i)
+{
+    struct question *q = r->q;
+    size_t rank;
+    if (question_instruction_set(q->words[i], &rank)) {
+        key_add(q, KEY_FEATURE, instruction_sets[rank]);
+        r->claims[i] = CLAIM_DONE;
+        return true;
+    }
+    for (size_t t = 0; t < r->traits.n; t++) {
+        const struct kb_trait *row = &r->traits.rows[t];
+        bool feature = row->kind == KB_TRAIT_FEATURE || row->kind == KB_TRAIT_PACKAGE;
+        size_t n = feature ? feature_words(q, i, row->name)
+                   : row->kind == KB_TRAIT_VARIABLE
+                       ? str_eq_nocase(str_of(row->name), str_of(q->words[i]))
+                       : 0;
+        if (n > 0) {
+            key_add(q, feature ? KEY_FEATURE : KEY_VARIABLE, row->name);
+            for (size_t k = i; k < i + n; k++) {
+                r->claims[k] = CLAIM_DONE;
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_why(struct reading *r, size_t i)
+{
+    if (i > 0 || strcmp(r->q->words[i], "why") != 0) {
+        return false;
+    }
+    r->q->why = true;
+    r->claims[i] = CLAIM_DONE;
+    return true;
+}
+
+/* What the words of SAID_README stand for: the name that is printed, and what one of the sources of
+ * an answer must have. */
+static const struct {
+    const char *words, *name;
+} documents[] = {
+    {"readme benchmark", "readme"},
+    {"page documentation", "install page"},
+    {"sources code", "sources"},
+    {"uv", "uv configuration"},
+};
+
+const char *question_document(const struct question *q)
+{
+    for (size_t i = 0; i < COUNT(documents); i++) {
+        if (question_has(q, documents[i].words)) {
+            return documents[i].name;
+        }
+    }
+    return documents[0].name;
+}
+
 /* ------------------------------------------------------------------ rows AREA */
 
 static const char *area_of(const char *word)
@@ -1192,6 +1287,12 @@ static void read_loose(struct reading *r, size_t i)
     struct question *q = r->q;
     const char *dot = strchr(q->words[i], '.');
     size_t owner = KEYS;
+    if (q->values[KEY_CUDA].n == 1 && is_word(q, i + 1, "ones one") &&
+        key_value(r->a, KEY_CUDA, q->words[i])) {
+        key_add(q, KEY_CUDA, q->words[i]);
+        r->claims[i] = CLAIM_DONE;
+        return;
+    }
     for (size_t k = 0; k < i; k++) {
         owner = r->owner[k] != KEYS ? r->owner[k] : owner;
     }
@@ -1251,10 +1352,37 @@ static void read_later(struct reading *r)
     }
 }
 
+/* "built with CUDA 11.8 run with CUDA 11": of two values the one behind "built with" is a build's.
+ */
+static void read_built_with(struct reading *r)
+{
+    struct question *q = r->q;
+    struct question_values *cuda = &q->values[KEY_CUDA];
+    for (size_t i = 2; i < q->n && cuda->n == 2; i++) {
+        if (r->owner[i] != KEY_CUDA || !is_word(q, i - 2, "built compiled") ||
+            !is_word(q, i - 1, "with for against")) {
+            continue;
+        }
+        const char *of = NULL;
+        for (size_t k = i; k < q->n && !of; k++) {
+            for (size_t v = 0; v < 2 && !of; v++) {
+                of = strstr(q->words[k], cuda->items[v]) ? cuda->items[v] : NULL;
+            }
+        }
+        const char *dot = of ? strchr(of, '.') : NULL;
+        if (dot) {
+            key_add(q, KEY_BUILD, arena_printf(r->a, "cu%.*s%s", (int)(dot - of), of, dot + 1));
+            cuda->items[0] = of == cuda->items[0] ? cuda->items[1] : cuda->items[0];
+            cuda->n = 1;
+        }
+    }
+}
+
 static int reading_open(struct reading *r, struct gm_err *err)
 {
     int rc = kb_releases(r->kb, &r->releases, err);
     rc = rc < 0 ? rc : kb_glibcs(r->kb, &r->glibcs, err);
+    rc = rc < 0 ? rc : kb_traits(r->kb, &r->traits, err);
     return rc < 0 ? rc : kb_compats(r->kb, &r->compats, err);
 }
 
@@ -1262,8 +1390,8 @@ int question_read(struct kb *kb, struct arena *a, const char *text, struct quest
                   struct gm_err *err)
 {
     static bool (*const readers[])(struct reading *, size_t) = {
-        read_shape, read_rocm_range, read_keyword, read_update,
-        read_beam,  read_engine,     read_system,  read_package};
+        read_why,  read_shape,  read_rocm_range, read_keyword, read_update,
+        read_beam, read_engine, read_system,     read_trait,   read_package};
     struct reading r = {.kb = kb, .a = a, .q = ret};
     *ret = (struct question){.n = 0};
     for (size_t i = 0; i < QUESTION_WORDS_MAX; i++) {
@@ -1290,6 +1418,7 @@ int question_read(struct kb *kb, struct arena *a, const char *text, struct quest
     add_meanings(&r);
     read_rest(&r);
     read_later(&r);
+    read_built_with(&r);
     return 0;
 }
 
@@ -1439,12 +1568,13 @@ static const char *span_text(struct arena *a, const struct question_span *s)
 /* What is asked for, then what is given. */
 const char *question_text(struct arena *a, const struct question *q)
 {
-    const char *text = q->said & SAID_DOES ? "does" : "";
+    const char *text = q->why ? "why" : q->said & SAID_DOES ? "does" : "";
     for (unsigned bit = 1; bit && bit <= q->said; bit <<= 1) {
         bool with =
             bit & (SAID_DOES | SAID_SYSTEMS | SAID_X86 | SAID_AARCH64 | SAID_MANAGERS | SAID_CPU);
         if (q->said & bit && !with) {
-            text = text_add(a, text, words_of_said(bit));
+            text =
+                text_add(a, text, bit == SAID_README ? question_document(q) : words_of_said(bit));
         }
     }
     for (unsigned bit = 1; bit && bit <= q->asked; bit <<= 1) {

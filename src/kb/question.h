@@ -45,6 +45,8 @@ enum named {
     NAMED_PTX = 1 << 23,
     NAMED_BUILD = 1 << 24,         // of a package: cu118
     NAMED_OTHER_VERSION = 1 << 25, // of a further package
+    NAMED_FEATURE = 1 << 26,       // flash attention, AVX2
+    NAMED_VARIABLE = 1 << 27,      // CT2_USE_MKL
 };
 
 struct question_values {
@@ -79,6 +81,8 @@ enum question_key {
     KEY_GENERATION,
     KEY_BATCH,
     KEY_BUILD,
+    KEY_FEATURE,
+    KEY_VARIABLE,
     KEYS,
 };
 
@@ -96,6 +100,7 @@ struct question {
     const char *other_versions[QUESTION_LIST_MAX]; // of `others`, NULL where none is named
     struct question_values values[KEYS];
     const char *one[KEYS]; // the value that is asked for now, or NULL
+    bool why;              // the question asks for a reason
     const char *update;    // "1" of "CUDA 12.8 Update 1", or NULL
     const char *area;
     struct question_values globs; // of rows
@@ -117,6 +122,12 @@ int question_give(struct kb *kb, struct arena *a, struct question *q, const char
 const char *question_key_name(size_t key);
 const char *question_choice(const char *key, size_t i);
 unsigned question_key_bit(size_t key); // enum named
+
+/* Whether a word is an instruction set of x86-64, and which: those before it are parts of it. */
+bool question_instruction_set(const char *word, size_t *ret_rank);
+
+/* How the document is called that the answer is to come from (SAID_README). */
+const char *question_document(const struct question *q);
 
 /* Whether a row is about the model of that name. */
 bool question_names_model(const struct kb_model *m, const char *word);

@@ -330,6 +330,7 @@ static const struct field build_fields[] = {
     TEXTS_OPT(struct kb_build, "platforms", platforms),
     WORD(struct kb_build, "status", status, status_words),
     BOOL(struct kb_build, "default", is_default),
+    BOOL_OPT(struct kb_build, "any_minor", any_minor),
     TEXTS_OPT(struct kb_build, "sm", sm),
     TEXTS_OPT(struct kb_build, "ptx", ptx),
     TEXT_OPT(struct kb_build, "ptx_isa", ptx_isa),
@@ -396,6 +397,23 @@ static const struct field glibc_fields[] = {
     ORIGIN(struct kb_glibc),
 };
 static const struct record glibc_record = RECORD(struct kb_glibc, glibc_fields);
+
+static const char *const trait_words[] = {"program",  "variable", "feature", "cpu",
+                                          "refusal",  "opens",    "index",   "package",
+                                          "encoding", "choices",  "needs",   NULL};
+
+static const struct field trait_fields[] = {
+    TEXT(struct kb_trait, "id", id),
+    WORD(struct kb_trait, "kind", kind, trait_words),
+    TEXT(struct kb_trait, "package", package),
+    TEXT_OPT(struct kb_trait, "versions", versions),
+    TEXT(struct kb_trait, "name", name),
+    TEXT_OPT(struct kb_trait, "compute", compute),
+    BOOL_OPT(struct kb_trait, "has", has),
+    TEXT(struct kb_trait, "says", says),
+    ORIGIN(struct kb_trait),
+};
+static const struct record trait_record = RECORD(struct kb_trait, trait_fields);
 
 static const struct field engine_fields[] = {
     TEXT(struct kb_engine, "id", id),
@@ -472,4 +490,5 @@ const struct area kb_areas[KB_AREAS] = {
     [KB_AREA_REPOSITORYS] = {"repositories", &repository_record, NULL},
     [KB_AREA_ROCMS] = {"rocm", &rocm_record, NULL},
     [KB_AREA_TOOLKITS] = {"toolkits", &toolkit_record, NULL},
+    [KB_AREA_TRAITS] = {"traits", &trait_record, NULL},
 };

@@ -44,6 +44,8 @@ enum asked {
     ASKED_IMAGE = 1 << 27,  // what a wheel's build image is, which pip knows its tag
     ASKED_OVERRIDE = 1 << 28,
     ASKED_MODEL = 1 << 29,
+    ASKED_VARIABLE = 1 << 30,      // of the environment
+    ASKED_OPENS = -0x7fffffff - 1, // the last bit: what is opened at run time
 };
 
 /* What narrows the answer. */
@@ -65,20 +67,21 @@ enum said {
     SAID_DNF = 1 << 14,
     SAID_CONDA = 1 << 15,
     SAID_OFFICIAL = 1 << 16,
-    SAID_README = 1 << 17,
+    SAID_README = 1 << 17, // of a document: README, an installation page, source code
     SAID_DEFAULT = 1 << 18,
     SAID_EXPERIMENTAL = 1 << 19,
     SAID_CPU = 1 << 20,
     SAID_WHEEL = 1 << 21,
-    SAID_GA = 1 << 22,       // the first release of a toolkit, without its updates
-    SAID_NO_FLOOR = 1 << 23, // "not the minor-version floor"
-    SAID_FLOOR = 1 << 24,    // the least version, or of minor-version compatibility
-    SAID_LATER = 1 << 25,    // "CUDA 12 and later"
-    SAID_NATIVE = 1 << 26,
+    SAID_GA = 1 << 22,          // the first release of a toolkit, without its updates
+    SAID_NO_FLOOR = 1 << 23,    // "not the minor-version floor"
+    SAID_FLOOR = 1 << 24,       // the least version, or of minor-version compatibility
+    SAID_LATER = 1 << 25,       // "CUDA 12 and later"
+    SAID_NATIVE = 1 << 26,      // native code; what runs efficiently as it is
     SAID_DEVELOPMENT = 1 << 27, // development files, headers
     SAID_RUNTIME = 1 << 28,
     SAID_WHISPER = 1 << 29,
     SAID_META = 1 << 30,
+    SAID_WITHOUT = -0x7fffffff - 1, // the last bit
 };
 
 #define SAID_SYSTEMS  (SAID_LINUX | SAID_WINDOWS | SAID_WSL | SAID_JETSON)
