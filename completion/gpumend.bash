@@ -85,7 +85,7 @@ _gpumend()
         return
         ;;
     choose:--app)
-        mapfile -t COMPREPLY < <(compgen -W "ctranslate2 torch onnxruntime" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "ctranslate2 torch onnxruntime whisperx" -- "$cur")
         return
         ;;
     choose:--model | setup:--model)

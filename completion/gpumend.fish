@@ -14,7 +14,7 @@ function __gpumend_values -a key
         case '*:--page-size'
             printf '%s\n' 4096 16384 65536
         case choose:--app
-            printf '%s\n' ctranslate2 torch onnxruntime
+            printf '%s\n' ctranslate2 torch onnxruntime whisperx
         case choose:--model needs:--model
             printf '%s\n' tiny base small medium large-v3 turbo distil-large-v3
         case choose:--export

@@ -140,7 +140,7 @@ def choose(model: str | None = None, app: str | None = None, *, memory_gib: floa
     """Device, compute type and threads that will work here.
 
     model: "whisper:large-v3" and the other sizes of Whisper.
-    app: "ctranslate2", "torch" or "onnxruntime"; without it the first that is installed.
+    app: "ctranslate2", "torch", "onnxruntime" or "whisperx"; without it the first that is installed.
     memory_gib: what the model takes on the device, where it is not known by name.
     compute_type: this one and no other, "int8_float16".
     require_gpu: no GPU is an answer without a device, not the CPU.

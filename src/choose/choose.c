@@ -591,6 +591,9 @@ static bool take_compute(struct chooser *c, struct choose_candidate *x,
             break;
         }
     }
+    // CTranslate2 makes of int8 what the device runs of the two (its src/types.cc).
+    bool mixed = x->compute == CHOOSE_INT8_FLOAT16 || x->compute == CHOOSE_INT8_FLOAT32;
+    x->compute = c->o->whisperx && mixed ? CHOOSE_INT8 : x->compute;
     return n > 0;
 }
 
@@ -1032,9 +1035,25 @@ static void chooser_decide(struct chooser *c)
     }
 }
 
+/* An installed whisperx has another list of types than the CTranslate2 below it. */
+static void say_whisperx(struct chooser *c)
+{
+    const struct choose_candidate *x = c->choice->chosen;
+    bool mixed = x && (x->compute == CHOOSE_INT8_FLOAT16 || x->compute == CHOOSE_INT8_FLOAT32);
+    if (mixed && !c->o->whisperx && c->choice->app == CHOOSE_APP_CTRANSLATE2 && c->m->env &&
+        py_env_by_dist(c->m->env, "whisperx")) {
+        VEC_PUSH(c->a, &c->choice->notes,
+                 arena_printf(c->a,
+                              "whisperx has no --compute_type %s: with int8, CTranslate2 takes "
+                              "that here (gpumend choose --app whisperx)",
+                              choose_compute_name(x->compute)));
+    }
+}
+
 static void chooser_say_notes(struct chooser *c)
 {
     struct choose_result *r = c->choice;
+    say_whisperx(c);
     if (r->chosen && r->chosen->device == CHOOSE_DEVICE_CUDA && c->cuda.set_order) {
         VEC_PUSH(c->a, &r->notes,
                  "the GPUs differ: the index is right only with CUDA_DEVICE_ORDER=PCI_BUS_ID, "
@@ -1093,15 +1112,25 @@ static int chooser_load(struct chooser *c, struct gm_err *err)
     return rc < 0 ? rc : kb_builds(kb, &c->builds, err);
 }
 
+/* The running machine, of which neither /proc nor /sys can be seen: all is unknown. */
+static const struct host *unseen_host(struct model *m)
+{
+    struct host *h = arena_alloc(m->arena, sizeof *h);
+    *h = (struct host){.pci = {.where = "/sys", .why = "neither /sys nor /proc can be seen"}};
+    h->cpu.cores.why = h->cpu.memory_total.why = h->pci.why;
+    return h;
+}
+
 int choose_best(struct model *m, const struct diag_report *report, const struct choose_options *o,
                 struct choose_result *ret, struct gm_err *err)
 {
     struct choose_result choice = {0};
     struct chooser c = {
         .m = m, .a = m->arena, .h = m->host, .report = report, .o = o, .choice = &choice};
-    if (!m->host) {
+    if (!m->host && !m->root->is_host) {
         return gm_err_set(err, GM_ERR_LOOK, "%s", m->host_why);
     }
+    c.h = m->host ? m->host : unseen_host(m);
     int rc = chooser_load(&c, err);
     if (rc < 0) {
         return rc;
@@ -1114,8 +1143,8 @@ int choose_best(struct model *m, const struct diag_report *report, const struct 
     c.dist = choose_app_of(m, o, &choice.app);
     choice.app_version = c.dist ? c.dist->version : NULL;
     c.build = build_of(&c);
-    choose_visible_cuda(m->host, &o->variables, c.a, &c.cuda);
-    choose_visible_rocm(m->host, &o->variables, c.a, &c.rocm);
+    choose_visible_cuda(c.h, &o->variables, c.a, &c.cuda);
+    choose_visible_rocm(c.h, &o->variables, c.a, &c.rocm);
     candidates_add(&c);
     chooser_decide(&c);
     chooser_say_notes(&c);

@@ -40,6 +40,7 @@ struct choose_ran {
 struct choose_options {
     bool app_given;
     enum choose_app app;   // else the first that is installed, else ctranslate2
+    bool whisperx;         // ctranslate2 through whisperx, which takes no 8-bit type but int8
     const char *model;     // "whisper:large-v3", or NULL
     uint64_t memory_bytes; // what the model takes, instead of the table's figure; 0: not given
     bool compute_given;    // no other type is offered
@@ -101,8 +102,9 @@ struct choose_result {
     enum diag_verdict verdict; // unknown: chosen, and whether it fits cannot be determined
 };
 
-/* GM_ERR_USAGE: there is no such model. GM_ERR_LOOK: the host cannot be seen. Others: a replacement
- * knowledge base that is wrong. */
+/* GM_ERR_USAGE: there is no such model. GM_ERR_LOOK: nothing of the machine of a tree can be seen;
+ * where that is the running one (a container without /proc and /sys), the CPU is chosen, and
+ * `cause` is "gpus-unknown". Others: a replacement knowledge base that is wrong. */
 int choose_best(struct model *m, const struct diag_report *report, const struct choose_options *o,
                 struct choose_result *ret, struct gm_err *err) GM_CHECK;
 

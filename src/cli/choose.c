@@ -17,7 +17,8 @@ static const struct cli_option options[] = {
      O_MEMORY},
     {"compute-type", "TYPE", "float16, float32, int8, int8_float16 or int8_float32, and no other",
      O_COMPUTE},
-    {"app", "NAME", "ctranslate2, torch or onnxruntime (default: the first installed)", O_APP},
+    {"app", "NAME", "ctranslate2, torch, onnxruntime or whisperx (default: the first installed)",
+     O_APP},
     {"require-gpu", NULL, "fail if no GPU can be used", O_REQUIRE},
     {"probe", NULL, "run the GPUs first, and offer only what worked", O_PROBE},
     {"export", "sh", "print lines that a shell can eval", O_EXPORT},
@@ -54,15 +55,25 @@ static bool parse_gib(const char *text, uint64_t *ret)
     return *ret > 0;
 }
 
-static bool parse_app(const char *text, enum choose_app *ret)
+/* whisperx is CTranslate2 with fewer compute types. */
+static bool parse_app(const char *text, struct choose_options *o)
 {
+    o->whisperx = strcmp(text, "whisperx") == 0;
+    o->app = CHOOSE_APP_CTRANSLATE2;
     for (int i = 0; i < CHOOSE_APPS; i++) {
         if (strcmp(text, choose_app_name((enum choose_app)i)) == 0) {
-            *ret = (enum choose_app)i;
+            o->app = (enum choose_app)i;
             return true;
         }
     }
-    return false;
+    return o->whisperx;
+}
+
+/* Whether the type that is asked for is one that the application can be asked for. */
+static bool type_fits_app(const struct choose_options *o)
+{
+    bool mixed = o->compute == CHOOSE_INT8_FLOAT16 || o->compute == CHOOSE_INT8_FLOAT32;
+    return !o->whisperx || !o->compute_given || !mixed;
 }
 
 static int choose_take_option(void *command, int id, const char *value)
@@ -84,11 +95,12 @@ static int choose_take_option(void *command, int id, const char *value)
                               "or int8_float32, not %s",
                               value);
     case O_APP:
-        c->wanted.app_given = parse_app(value, &c->wanted.app);
+        c->wanted.app_given = parse_app(value, &c->wanted);
         return c->wanted.app_given
                    ? CLI_OK
                    : cli_fail(CLI_USAGE,
-                              "choose: --app expects ctranslate2, torch or onnxruntime, not %s",
+                              "choose: --app expects ctranslate2, torch, onnxruntime or "
+                              "whisperx, not %s",
                               value);
     case O_EXPORT:
         c->shell = strcmp(value, "sh") == 0;
@@ -170,6 +182,10 @@ static int choose_run_with(void *command)
     struct gm_err err;
     if (c->probe && c->t.asked.root_path) {
         return cli_fail(CLI_USAGE, "choose: --probe runs on this machine: not with --root");
+    }
+    if (!type_fits_app(&c->wanted)) {
+        return cli_fail(CLI_USAGE, "choose: whisperx takes float16, float32 and int8, not %s",
+                        choose_compute_name(c->wanted.compute));
     }
     if (c->probe && cli_limit_lift("choose --probe") != CLI_OK) {
         return CLI_USAGE;
