@@ -43,6 +43,11 @@ def ct2(t):
     t.system_cublas()
 
 
+def whisperx(t):
+    ct2(t)
+    t.dist("whisperx", "3.8.6", [])
+
+
 def ct2_lost(t):
     """cuBLAS is not where it is looked for: the import works, the first use of the GPU does not."""
     t.python().ctranslate2()
@@ -112,6 +117,12 @@ CASES = [
      {"device": "cpu", "compute_type": "float32", "cause": "too-small", "argument": "cpu"}),
     ("gtx1080-large", machine("gtx1080-driver-580"), None, LARGE, 0,
      {"device": "cuda", "compute_type": "int8_float32", "fits": "yes"}),
+    ("whisperx-gtx1080", machine("gtx1080-driver-580"), None, [*LARGE, "--app", "whisperx"], 0,
+     {"device": "cuda", "compute_type": "int8", "fits": "yes", "argument": "cuda"}),
+    ("whisperx-rtx3060", RTX3060, None, [*LARGE, "--app", "whisperx"], 0,
+     {"device": "cuda", "compute_type": "float16"}),
+    ("whisperx-in-the-environment", machine("gtx1080-driver-580"), whisperx, LARGE, 0,
+     {"device": "cuda", "compute_type": "int8_float32"}),
     ("gtx1080-small", machine("gtx1080-driver-580"), None, ["--model", "small.en"], 0,
      {"device": "cuda", "compute_type": "float32", "fits": "yes"}),
     ("h100-large", H100, None, LARGE, 0,
