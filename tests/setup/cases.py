@@ -64,6 +64,8 @@ CASES = [
     ("whisperx-cpu", ["whisperx", "--root", "cpu-only"], "cpu",
      ["torchaudio==2.8.0 torchvision==0.23.0 --index-url https://download.pytorch.org/whl/cpu",
       "threads=16"]),
+    ("openai-whisper-rtx3060", ["openai-whisper", "--root", "rtx3060-new"], "gpu",
+     ["openai-whisper==20250625", "gpumend check --import whisper"]),
     ("torch-no-bus", ["torch", "--root", "no-bus"], "unknown", ["its GPUs cannot be seen"]),
     ("torch-bus-unread", ["torch", "--root", "bus-unread"], "unknown", ["its GPUs cannot be seen"]),
     ("torch-wsl-no-gpu", ["torch", "--root", "wsl-no-gpu"], "unknown", ["its GPUs cannot be seen"]),

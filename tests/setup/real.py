@@ -40,8 +40,10 @@ CASES = {
     "tensorflow-cpu": ("tensorflow", "cpu-only", []),
     "torch-ampere": ("torch", "rtx3060", ["libcublas.so.12", "libcudnn.so.9"]),
     "torch-cuda13": ("torch", "rtx3060-new", ["libcublas.so.13", "libcudnn.so.9"]),
+    "openai-whisper-ampere": ("openai-whisper", "rtx3060-new", ["libcublas.so.13", "libcudnn.so.9"]),
     "whisperx-ampere": ("whisperx", "rtx3060", ["libcublas.so.12", "libcudnn.so.9"]),
 }
+MODULES = {"openai-whisper": "whisper"}
 OPEN = """import ctypes, importlib, sys
 importlib.import_module(sys.argv[1])
 for name in sys.argv[2:]:
@@ -74,7 +76,7 @@ def faults(exe, top, folder, app, machine, libraries):
                     return
     print("  " + " ".join(f"{p['package']}=={p['version']}" for p in plan["packages"]))
     env = Path(folder) / plan["folder"]
-    module = app.replace("-", "_")
+    module = MODULES.get(app, app.replace("-", "_"))
     commands = [f"{env}/bin/python -m pip check"]
     if plan["device"] != "cpu":
         commands.append(f"gpumend check --import {module} --host {Path(top) / machine} {env}")
