@@ -90,9 +90,15 @@ static void built_with_cudnn(struct diag *d, const struct model_process *p)
                   (unsigned)major, (unsigned)minor, (unsigned)run_major, (unsigned)run_minor);
     if (f->repairs.n == 0) {
         const char *dir = path_normal(d->a, path_dir(d->a, path));
-        if (o->via != LDSO_VIA_LIBRARY_PATH || !diag_repair_without(d, f, p, dir)) {
-            const char *spec = arena_printf(d->a, "%s==%s", pin.package, pin.version);
-            diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
+        bool without = o->via == LDSO_VIA_LIBRARY_PATH && diag_repair_without(d, f, p, dir);
+        if (!without && !diag_repair_overwritten(d, f, path)) {
+            const struct py_dist *have = named_dist(d, pin.package);
+            bool is_listed = have && have->version && strcmp(have->version, pin.version) == 0;
+            const char *spec =
+                diag_quote(d, arena_printf(d->a, "%s==%s", pin.package, pin.version));
+            const char *again =
+                is_listed ? arena_printf(d->a, "--force-reinstall --no-deps %s", spec) : spec;
+            diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, again),
                         "Install the cuDNN that torch was built with.");
         }
     }

@@ -866,7 +866,7 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
                     x->attempt->package);
         return;
     }
-    if (!wanted_add(d, f, x, &w)) {
+    if (diag_repair_overwritten(d, f, diag_caller(x)) || !wanted_add(d, f, x, &w)) {
         return;
     }
     const char *place = deleted_place(d, x);

@@ -303,6 +303,10 @@ void diag_rule_drivers(struct diag *d);
  * file in *ret_who. A machine without a target: true, and *ret_who NULL. (devices.c) */
 bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who);
 
+/* Where the file is of a package that was installed over another one, which a known package
+ * requires: that is said, with the repair, and true (overwritten.c). */
+bool diag_repair_overwritten(struct diag *d, struct diag_finding *f, const char *path);
+
 /* Before the rules: where the target's programs find the driver's libcuda outside of the usual
  * places, the model's host is one whose GPUs can be used (libcuda.c). */
 void diag_see_own_libcuda(struct diag *d);

@@ -323,6 +323,24 @@ def cudnn_older_than_torch(t, bad):
     t.system_cublas()
 
 
+@case("cudnn-older-than-build", "header-runtime-mismatch", "libcudnn.so.9",
+      repair="uninstall -y nvidia-cudnn-cu13 && .*pip install --force-reinstall --no-deps "
+             "nvidia-cudnn-cu12==9.10.2.21",
+      evidence="nvidia-cudnn-cu13 9.1.0.70 was installed over nvidia-cudnn-cu12 9.10.2.21")
+def cudnn_of_another_cuda_over_torchs(t, bad):
+    """Both are installed by their metadata: to install the lost one without force does nothing."""
+    cudnn_older_than_torch(t, False)
+    for name in ("libcublas.so.13", "libcublasLt.so.13"):
+        t.lib(SYSTEM + "/" + name)
+    if bad:
+        t.pip_cudnn("9.1.0.70", package="nvidia-cudnn-cu13")
+        names = sorted(path.name for path in t.real(t.cudnn).iterdir())
+        for name in names:  # of another size than what it overwrote
+            path = t.real(t.cudnn + "/" + name)
+            path.write_bytes(path.read_bytes() + bytes(64))
+        t.dist("nvidia-cudnn-cu13", "9.1.0.70", ["nvidia/cudnn/lib/" + name for name in names])
+
+
 @case("glibc-too-old", "glibc-too-old", "libc.so.6", name="glibc-floor-of-a-package",
       repair=r"pip install ctranslate2==4\.6\.2", evidence=r"ctranslate2 4\.8\.5.*glibc 2\.99")
 def glibc_floor(t, bad):

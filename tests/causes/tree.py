@@ -232,7 +232,7 @@ class Tree:
             self.lib(self.cublas + "/" + name)
         self.dist("nvidia-cublas-cu12", version, ["nvidia/cublas/lib/" + n for n in names])
 
-    def pip_cudnn(self, version="9.1.0.70", folder=None, **others):
+    def pip_cudnn(self, version="9.1.0.70", folder=None, package="nvidia-cudnn-cu12", **others):
         """A complete cuDNN; `others` maps a sub-library to another version of it."""
         folder = folder or self.cudnn
         plain = version.rsplit(".", 1)[0]
@@ -243,7 +243,7 @@ class Tree:
                      cudnn_library(name, others.get(sub, plain), runpath="$ORIGIN"))
             names.append("nvidia/cudnn/lib/" + name)
         if folder == self.cudnn:
-            self.dist("nvidia-cudnn-cu12", version, names)
+            self.dist(package, version, names)
 
     def system_cublas(self):
         self.lib(SYSTEM + "/libcublas.so.12")
