@@ -525,8 +525,9 @@ static int remove_from(struct apply_place *p, struct root *root, const char *pat
 static bool line_is_own(struct model *m, const char *path, struct str own)
 {
     struct str line;
-    int rc = root_read(m->root, m->arena, path, HOOK_LINE_BYTES_MAX, &line);
-    return rc == -ENOENT || (rc == 0 && str_eq(line, own));
+    bool all = false;
+    int rc = root_read_head(m->root, m->arena, path, HOOK_LINE_BYTES_MAX, &line, &all);
+    return rc == -ENOENT || (rc == 0 && all && str_eq(line, own));
 }
 
 int apply_remove_hook(struct model *m, const char **ret_site, struct gm_err *err)

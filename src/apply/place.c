@@ -11,7 +11,13 @@
 
 #include "base/folder.h"
 
-enum { DEPTH_MAX = 128, XATTR_BYTES_MAX = 64 << 10, COPY_BYTES = 256 << 10, LINK_BYTES_MAX = 4096 };
+enum {
+    DEPTH_MAX = 128,
+    NAMES_MAX = 100000,
+    XATTR_BYTES_MAX = 64 << 10,
+    COPY_BYTES = 256 << 10,
+    LINK_BYTES_MAX = 4096
+};
 
 static const char system_home[] = "var/lib";
 
@@ -423,7 +429,11 @@ static int names_in(struct apply_place *p, int dir, const struct root_filter *fi
                     struct root_dir *ret, struct gm_err *err)
 {
     struct root here = {.fd = dir, .path = ".", .no_openat2 = false};
-    int rc = root_list(&here, p->arena, "/", 100000, filter, ret);
+    int rc = root_list(&here, p->arena, "/", NAMES_MAX, filter, ret);
+    if (rc == 0 && ret->truncated) {
+        return gm_err_set(err, GM_ERR_LIMIT, "%s: a folder has more than %d files of one kind",
+                          p->base_path, NAMES_MAX);
+    }
     return rc == 0 ? 0 : gm_err_set(err, GM_ERR_LOOK, "%s: %s", p->base_path, strerror(-rc));
 }
 

@@ -79,6 +79,9 @@ static int list_below(const struct listing *l, int dir, const char *path, unsign
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(-rc));
     }
+    if (found.truncated) {
+        return gm_err_set(err, GM_ERR_LIMIT, "%s: too many files", path);
+    }
     for (size_t i = 0; rc == 0 && i < found.n; i++) {
         const char *name = found.names[i];
         rc = list_entry(l, dir, top ? name : path_join(a, path, name), depth, err);

@@ -63,6 +63,9 @@ static int list_ids(struct apply_place *p, int journals, struct ids *ret, struct
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "the journals: %s", strerror(-rc));
     }
+    if (found.truncated) { // the newest may be among those that are left out
+        return gm_err_set(err, GM_ERR_LIMIT, "there are more than %d journals", JOURNALS_MAX);
+    }
     *ret = (struct ids){arena_array(p->arena, found.n + 1, sizeof *ret->items), found.n};
     for (size_t i = 0; i < found.n; i++) {
         ret->items[i] = journal_id(found.names[i]);
