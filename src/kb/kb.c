@@ -233,6 +233,10 @@ static int folder_check(struct kb *kb, struct gm_err *err)
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "knowledge folder %s: %s", kb->folder, strerror(-rc));
     }
+    if (dir.truncated) {
+        return gm_err_set(err, GM_ERR_LIMIT, "knowledge folder %s: more than %d files", kb->folder,
+                          KB_FOLDER_MAX);
+    }
     for (size_t i = 0; i < dir.n; i++) {
         size_t stem = strlen(dir.names[i]) - strlen(".json");
         if (!embedded_blob(arena_strndup(kb->arena, dir.names[i], stem))) {

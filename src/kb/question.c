@@ -165,6 +165,7 @@ static void add_word(struct arena *a, struct question *q, const char *text, size
         n -= 2; // 13.x
     }
     if (n == 0 || q->n == QUESTION_WORDS_MAX) {
+        q->too_long |= n > 0;
         return;
     }
     const char *raw = arena_strndup(a, text, n);
@@ -1398,7 +1399,9 @@ int question_read(struct kb *kb, struct arena *a, const char *text, struct quest
         r.owner[i] = KEYS; // none
     }
     split(a, text, ret);
-    int rc = reading_open(&r, err);
+    int rc = ret->too_long ? gm_err_set(err, GM_ERR_USAGE, "a question has at most %d words",
+                                        QUESTION_WORDS_MAX)
+                           : reading_open(&r, err);
     if (rc < 0 || read_rows(ret)) {
         return rc;
     }

@@ -90,6 +90,7 @@ struct question {
     const char *words[QUESTION_WORDS_MAX]; // lower case, without punctuation; "/" is a word
     const char *raw[QUESTION_WORDS_MAX];   // the same as they were written
     size_t n;
+    bool too_long;                           // there were more words
     const char *unknown[QUESTION_WORDS_MAX]; // words that are not understood, as they were written
     size_t n_unknown;
     unsigned named, asked, said;   // enum named, asked, said
