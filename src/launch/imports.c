@@ -185,8 +185,11 @@ static bool is_known_dist(struct model *m, struct str name)
 static bool requires_gpu(struct scan *s, struct py_dist *dist)
 {
     struct arena *a = s->m->arena;
-    if (is_in(s->seen.items, s->seen.n, dist->name) || s->seen.n == REQUIRES_MAX) {
+    if (is_in(s->seen.items, s->seen.n, dist->name)) {
         return false;
+    }
+    if (s->seen.n == REQUIRES_MAX) {
+        return true; // it may
     }
     VEC_PUSH(a, &s->seen, dist->name);
     const struct py_metadata *meta = py_dist_metadata(s->m->env, dist);
@@ -270,7 +273,11 @@ static void take_import(struct scan *s, const struct launch_import *import)
         look_at_installed(s, module);
     } else if (import->inside) {
         VEC_PUSH(a, &s->later, package);
-    } else if (!is_in(s->packages.items, s->packages.n, package) && s->packages.n < PACKAGES_MAX) {
+    } else if (!is_in(s->packages.items, s->packages.n, package)) {
+        if (s->packages.n == PACKAGES_MAX) {
+            s->may_hide = true;
+            return;
+        }
         VEC_PUSH(a, &s->packages, package);
     }
 }
@@ -279,6 +286,7 @@ static void scan_text(struct scan *s, struct str text)
 {
     struct launch_imports imports;
     launch_imports_read(s->m->arena, text, &imports);
+    s->may_hide |= imports.items.n == IMPORTS_MAX;
     for (size_t i = 0; i < imports.items.n; i++) {
         take_import(s, &imports.items.items[i]);
     }
@@ -287,7 +295,8 @@ static void scan_text(struct scan *s, struct str text)
 static void scan_file(struct scan *s, const char *path)
 {
     struct str text;
-    if (root_read(s->m->root, s->m->arena, path, FILE_BYTES_MAX, &text) < 0 ||
+    bool all = false;
+    if (root_read_head(s->m->root, s->m->arena, path, FILE_BYTES_MAX, &text, &all) < 0 || !all ||
         memchr(text.s, '\0', text.n)) {
         s->may_hide = true; // not there, too large, or no text (an archive)
         return;
@@ -335,7 +344,8 @@ void launch_imports_add(struct model *m, const struct launch_program *p)
 {
     struct scan s = {.m = m};
     scan_program(&s, p);
-    for (size_t i = 0; i < s.later.n && s.packages.n < PACKAGES_MAX; i++) {
+    for (size_t i = 0; i < s.later.n && !s.may_hide; i++) {
+        s.may_hide = s.packages.n == PACKAGES_MAX;
         if (!is_in(s.packages.items, s.packages.n, s.later.items[i])) {
             VEC_PUSH(m->arena, &s.packages, s.later.items[i]);
         }
