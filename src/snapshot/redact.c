@@ -25,7 +25,7 @@ static const char *const public_names[] = {
     "vscode",      "work",      "workspace", "cuda",
 };
 
-enum { SHORT_NAME = 4, NAMES_MAX = 256, UUID_CHARS = 36 };
+enum { SHORT_NAME = 4, UUID_CHARS = 36 };
 
 struct swap {
     struct str from;
@@ -69,7 +69,7 @@ static const char *placeholder(struct arena *a, const char *word, unsigned numbe
 static void redactor_add_name(struct snapshot_redactor *r, struct str name, const char *word,
                               unsigned *number, bool only_home)
 {
-    if (name.n == 0 || is_public(name) || r->names.n >= NAMES_MAX) {
+    if (name.n == 0 || is_public(name)) {
         return;
     }
     for (size_t i = 0; i < r->names.n; i++) {
