@@ -168,10 +168,12 @@ static int open_podman(struct search *s, const char *storage, const json_t *imag
     json_t *layers = read_json(s, arena_printf(s->a, "%s/overlay-layers/layers.json", storage));
     json_t *config;
     size_t n = CHAIN_MAX;
-    for (const char *at = text_at(image, "layer"); at && *at && n;) {
-        stored[--n] = podman_layer(s, storage, at);
-        at = text_at(layer_of(layers, at), "parent");
+    const char *below = text_at(image, "layer");
+    while (below && *below && n) {
+        stored[--n] = podman_layer(s, storage, below);
+        below = text_at(layer_of(layers, below), "parent");
     }
+    bool more = below && *below;
     const char *key = base64(s->a, arena_printf(s->a, "sha256:%s", id));
     int rc = search_take_config(s, arena_printf(s->a, "%s/overlay-images/%s/=%s", storage, id, key),
                                 id, &config);
@@ -179,6 +181,8 @@ static int open_podman(struct search *s, const char *storage, const json_t *imag
     json_decref(config);
     json_decref(layers);
     return rc < 0 ? rc
+           : more
+               ? gm_err_set(s->err, GM_ERR_LIMIT, "%s has more than %d layers", s->name, CHAIN_MAX)
            : n == CHAIN_MAX
                ? gm_err_set(s->err, GM_ERR_LOOK, "the layers of %s are not in %s", s->name, storage)
                : add_folders(s, stored + n, CHAIN_MAX - n);
