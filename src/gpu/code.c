@@ -233,6 +233,10 @@ static void read_host(struct gpu_builder *b, const struct elf_image *e)
             read_section(b, e, &t, &s);
         }
     }
+    if (t.n > SECTIONS_MAX) {
+        b->code->incomplete = true;
+        gpu_note(b, "more than %d sections: the others were not read", SECTIONS_MAX);
+    }
 }
 
 /* ------------------------------------------------------------------ PE files of a host */

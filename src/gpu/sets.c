@@ -92,6 +92,7 @@ void gpu_close_container(struct gpu_builder *b, struct gpu_cuda_sets *sets)
         }
     }
     if (sets->groups.n == GPU_GROUPS_MAX) {
+        b->code->incomplete = true;
         gpu_note(b, "more than %d different containers: not all are counted", GPU_GROUPS_MAX);
         return;
     }
