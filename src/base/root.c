@@ -1,6 +1,10 @@
 /* The questions about files below a root, handed to what answers them. */
 #include "base/root.h"
 
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
 static const struct root_operations *operations(const struct root *r)
 {
     return r->operations ? r->operations : &root_files;
@@ -31,9 +35,24 @@ int root_open_seen(struct root *r, const char *path)
     return operations(r)->open_seen(r, path);
 }
 
+void root_note_cut(struct root *r, const char *fmt, ...)
+{
+    if (*r->cut) {
+        return;
+    }
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(r->cut, sizeof r->cut, fmt, ap);
+    va_end(ap);
+}
+
 int root_read(struct root *r, struct arena *a, const char *path, size_t max_bytes, struct str *ret)
 {
-    return operations(r)->read(r, a, path, max_bytes, ret);
+    int rc = operations(r)->read(r, a, path, max_bytes, ret);
+    if (rc == -EFBIG) {
+        root_note_cut(r, "%s is larger than %zu bytes; it was not read", path, max_bytes);
+    }
+    return rc;
 }
 
 int root_read_head(struct root *r, struct arena *a, const char *path, size_t max_bytes,
@@ -63,11 +82,9 @@ int root_list(struct root *r, struct arena *a, const char *path, size_t max_entr
               const struct root_filter *filter, struct root_dir *ret)
 {
     int rc = operations(r)->list(r, a, path, max_entries, filter, ret);
-    if (rc == 0 && ret->truncated && !*r->cut) {
-        size_t n = strnlen(path, sizeof r->cut - 1);
-        memcpy(r->cut, path, n);
-        r->cut[n] = '\0';
-        r->cut_entries = max_entries;
+    if (rc == 0 && ret->truncated) {
+        root_note_cut(r, "%s has more than %zu entries; the others were not looked at", path,
+                      max_entries);
     }
     return rc;
 }

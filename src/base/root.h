@@ -20,7 +20,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum { ROOT_CUT_BYTES = 200 };
+enum { ROOT_CUT_BYTES = 400 };
 
 struct root {
     int fd;           // O_PATH on the root folder, or -1
@@ -40,10 +40,9 @@ struct root {
     int reading;     // fd,
     bool is_reading; // if there is one
     struct arena walked;
-    /* The first folder of which root_list() left out entries ("": none), and after how many: what
-     * was found out below the root may be wrong then. A long path is kept in part. */
+    /* The first bound that was reached below the root, one sentence (""; none was): what was found
+     * out may be wrong then, and nothing may be called fine. A long one is kept in part. */
     char cut[ROOT_CUT_BYTES];
-    size_t cut_entries;
 };
 
 #define ROOT_EMPTY ((struct root){.fd = -1})
@@ -117,6 +116,10 @@ int root_lstat(struct root *r, const char *path, struct stat *ret) GM_CHECK;
 /* Opens a regular file for reading; ret_st may be NULL. Close-on-exec, never blocks. -ENOTSUP for a
  * root that is recorded or replayed: what is read through a descriptor cannot be seen. */
 int root_open_file(struct root *r, const char *path, struct stat *ret_st) GM_CHECK;
+
+/* For a reader that reaches a bound: the sentence becomes the root's `cut`, unless it has one. What
+ * root_list() and root_read() leave out is noted by themselves. */
+void root_note_cut(struct root *r, const char *fmt, ...) __attribute__((format(GM_PRINTF, 2, 3)));
 
 /* Reads a whole file into the arena, NUL-terminated behind its end. -EFBIG above max_bytes.
  * Files of /proc and /sys, whose size is said to be 0, are read to their end. */

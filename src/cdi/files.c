@@ -649,7 +649,7 @@ void cdi_files_note(struct root *r, struct arena *a, struct host *h)
         const struct cdi_file *f = &files.files.items[i];
         bool gpus = f->kind ? kind_vendor(f->kind) != HOST_OTHER : h->gpus.n > 0;
         if (file_counts(f) && kind_vendor(f->kind) == HOST_NVIDIA) {
-            cdi_note_injected(a, f, h);
+            cdi_note_injected(r, a, f, h);
         }
         for (size_t k = 0; k < f->problems.n && gpus; k++) {
             if (f->problems.items[k].severity == CDI_ERROR) {

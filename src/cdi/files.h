@@ -91,7 +91,7 @@ const char *cdi_engines_text(struct arena *a, const struct cdi_files *files,
  * Nothing inside a container, whose engine is not seen. */
 void cdi_files_note(struct root *r, struct arena *a, struct host *h);
 /* Adds what a specification of NVIDIA's GPUs injects to the host's engines. */
-void cdi_note_injected(struct arena *a, const struct cdi_file *f, struct host *h);
+void cdi_note_injected(struct root *r, struct arena *a, const struct cdi_file *f, struct host *h);
 void cdi_files_release(struct cdi_files *f);
 
 /* Finds the engines that are known and which are installed; kept in *ret. */

@@ -12,21 +12,34 @@ static const char *text_of(const json_t *object, const char *key)
 /* Each path is resolved in the image, for each of its processes. */
 enum { TEXTS_MAX = 32, INJECTIONS_MAX = 16 };
 
-static void note_text(struct arena *a, host_texts *list, const char *text)
+/* Where the injections of one specification are noted. */
+struct noting {
+    struct root *root;
+    struct arena *arena;
+    struct host_injection *in;
+};
+
+static void note_text(const struct noting *n, host_texts *list, const char *text)
 {
     for (size_t i = 0; i < list->n; i++) {
         if (strcmp(list->items[i], text) == 0) {
             return;
         }
     }
-    if (list->n < TEXTS_MAX) {
-        VEC_PUSH(a, list, arena_strdup(a, text));
+    if (list->n == TEXTS_MAX) {
+        root_note_cut(n->root,
+                      "%s puts more than %d libraries or folders into containers; the others were "
+                      "not looked at",
+                      n->in->file, TEXTS_MAX);
+        return;
     }
+    VEC_PUSH(n->arena, list, arena_strdup(n->arena, text));
 }
 
 /* "--folder", "/x" or "--folder=/x" of update-ldcache. */
-static void read_arguments(struct arena *a, const json_t *args, struct host_injection *in)
+static void read_arguments(const struct noting *n, const json_t *args)
 {
+    struct host_injection *in = n->in;
     static const char option[] = "--folder=";
     const json_t *item;
     bool ours = false, next = false;
@@ -36,9 +49,9 @@ static void read_arguments(struct arena *a, const json_t *args, struct host_inje
         const char *text = json_string_value(item);
         text = text ? text : "";
         if (ours && next) {
-            note_text(a, &in->cache_folders, text);
+            note_text(n, &in->cache_folders, text);
         } else if (ours && starts_with(text, option)) {
-            note_text(a, &in->cache_folders, text + sizeof option - 1);
+            note_text(n, &in->cache_folders, text + sizeof option - 1);
         }
         next = strcmp(text, "--folder") == 0;
         ours |= strcmp(text, "update-ldcache") == 0;
@@ -46,42 +59,47 @@ static void read_arguments(struct arena *a, const json_t *args, struct host_inje
     }
 }
 
-static void read_edits(struct arena *a, const json_t *edits, struct host_injection *in)
+static void read_edits(const struct noting *n, const json_t *edits)
 {
+    struct host_injection *in = n->in;
     const json_t *item;
     size_t i;
     json_array_foreach(json_object_get(edits, "mounts"), i, item)
     {
         const char *path = text_of(item, "containerPath");
         if (path && starts_with(path_base(path), "libcuda.so")) {
-            note_text(a, &in->libcuda, path);
+            note_text(n, &in->libcuda, path);
         }
     }
     json_array_foreach(json_object_get(edits, "hooks"), i, item)
     {
-        read_arguments(a, json_object_get(item, "args"), in);
+        read_arguments(n, json_object_get(item, "args"));
     }
     json_array_foreach(json_object_get(edits, "env"), i, item)
     {
         static const char variable[] = "LD_LIBRARY_PATH=";
         const char *text = json_string_value(item);
         if (text && starts_with(text, variable)) {
-            in->library_path = arena_strdup(a, text + sizeof variable - 1);
+            in->library_path = arena_strdup(n->arena, text + sizeof variable - 1);
         }
     }
 }
 
-void cdi_note_injected(struct arena *a, const struct cdi_file *f, struct host *h)
+void cdi_note_injected(struct root *r, struct arena *a, const struct cdi_file *f, struct host *h)
 {
     struct host_injection in = {.file = f->path, .ours = f->ours};
+    const struct noting n = {r, a, &in};
     const json_t *device;
     size_t i;
-    read_edits(a, json_object_get(f->document, "containerEdits"), &in);
+    read_edits(&n, json_object_get(f->document, "containerEdits"));
     json_array_foreach(json_object_get(f->document, "devices"), i, device)
     {
-        read_edits(a, json_object_get(device, "containerEdits"), &in);
+        read_edits(&n, json_object_get(device, "containerEdits"));
     }
-    if (in.libcuda.n && h->engines.injections.n < INJECTIONS_MAX) {
+    if (in.libcuda.n && h->engines.injections.n == INJECTIONS_MAX) {
+        root_note_cut(r, "more than %d specifications inject a driver; %s was not looked at",
+                      INJECTIONS_MAX, f->path);
+    } else if (in.libcuda.n) {
         VEC_PUSH(a, &h->engines.injections, in);
     }
 }

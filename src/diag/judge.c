@@ -263,9 +263,7 @@ static void notes_say(struct diag *d)
     }
     const struct root *root = d->m->root;
     if (root && *root->cut && !(d->m->env && d->m->env->cut)) { // which says it in its own words
-        VEC_PUSH(d->a, &d->report->notes,
-                 arena_printf(d->a, "%s has more than %zu entries; the others were not looked at",
-                              root->cut, root->cut_entries));
+        VEC_PUSH(d->a, &d->report->notes, arena_strdup(d->a, root->cut));
     }
     if (d->m->processes.n == 0 && d->m->host_elsewhere) {
         VEC_PUSH(

@@ -119,7 +119,12 @@ static struct mounts read_mounts(struct host_look *l)
     struct str text, line;
     struct host_mount m;
     all.seen = root_read(l->root, l->arena, path, (size_t)8 << 20, &text) == 0;
-    for (int i = 0; all.seen && i < MOUNTS_MAX && str_line(&text, &line); i++) {
+    for (int i = 0; all.seen && str_line(&text, &line); i++) {
+        if (i == MOUNTS_MAX) {
+            root_note_cut(l->root, "%s has more than %d lines; the others were not read", path,
+                          MOUNTS_MAX);
+            break;
+        }
         if (!host_parse_mount(line, &m)) {
             continue;
         }

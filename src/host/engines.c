@@ -299,6 +299,14 @@ static void take_setting(struct host_look *l, struct host_engine *e, const struc
     e->elsewhere |= strcmp(t->key, "imports") == 0;
 }
 
+static void note_lines(struct host_look *l, const struct host_toml *t, const char *path)
+{
+    if (t->lines > HOST_TOML_LINES_MAX && t->rest.n) {
+        root_note_cut(l->root, "%s has more than %d lines; the others were not read", path,
+                      HOST_TOML_LINES_MAX);
+    }
+}
+
 static bool take_settings(struct host_look *l, struct host_engine *e, const char *path)
 {
     struct str text;
@@ -314,6 +322,7 @@ static bool take_settings(struct host_look *l, struct host_engine *e, const char
     while (host_toml_next(&t, l->arena)) {
         take_setting(l, e, &t);
     }
+    note_lines(l, &t, path);
     return true;
 }
 
@@ -461,6 +470,7 @@ static void read_toolkit(struct host_look *l)
                                                             : host_no(path, "it is switched off");
         }
     }
+    note_lines(l, &toml, path);
     if (t->root && strcmp(t->root, "/") != 0) {
         t->root_driver = driver_below(l, t->root);
     }

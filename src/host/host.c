@@ -33,6 +33,9 @@ int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_er
     host_collect_intel(&look);
     host_collect_platforms(&look);
     host_collect_engines(&look);
+    if (*r->cut) {
+        VEC_PUSH(a, &ret->notes, arena_strdup(a, r->cut));
+    }
     return 0;
 }
 

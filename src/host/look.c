@@ -96,11 +96,6 @@ struct root_dir host_entries(struct host_look *l, const char *path, const char *
     if (rc < 0) {
         return (struct root_dir){0};
     }
-    if (dir.truncated) {
-        VEC_PUSH(l->arena, &l->host->notes,
-                 arena_printf(l->arena, "%s has more than %d entries: the rest was not looked at",
-                              path, HOST_NODES_MAX));
-    }
     return dir;
 }
 
@@ -257,7 +252,7 @@ host_texts host_nodes_in(struct host_look *l, const char *folder, const char *pa
         VEC_PUSH(l->arena, &paths, path_join(l->arena, folder, dir.names[i]));
     }
     struct str rest = l->nodes_list, line;
-    while (str_line(&rest, &line) && paths.n < HOST_NODES_MAX) {
+    while (str_line(&rest, &line)) {
         struct host_node_line node;
         if (!host_parse_node(line, &node)) {
             continue;
@@ -353,7 +348,14 @@ static void read_cache(struct host_look *l)
         return;
     }
     ldso_cache_parse(l->arena, bytes.s, bytes.n, &l->cache);
-    for (uint32_t i = 0; i < l->cache.n && l->cached.n < CACHED_MAX; i++) {
+    for (uint32_t i = 0; i < l->cache.n; i++) {
+        if (l->cached.n == CACHED_MAX) {
+            root_note_cut(l->root,
+                          "/etc/ld.so.cache names more than %d libraries of drivers; the others "
+                          "were not looked at",
+                          CACHED_MAX);
+            return;
+        }
         const char *name, *path;
         if (!ldso_cache_entry(&l->cache, i, &name, &path) || path[0] != '/') {
             continue;
@@ -460,7 +462,7 @@ static void read_user(struct host_look *l)
     }
     if (host_parse_key(l->status, "Groups", ':', &value)) {
         uint64_t id;
-        while (value.s && u->groups.n < HOST_NODES_MAX) {
+        while (value.s) {
             if (str_u64(str_cut(&value, ' '), &id)) {
                 VEC_PUSH(l->arena, &u->groups, id);
             }

@@ -187,7 +187,12 @@ static void read_tegra_list(struct host_look *l, const char *list)
     struct host_tegra *t = &l->host->tegra;
     struct str text, line;
     int rc = host_read(l, list, &text);
-    while (rc == 0 && str_line(&text, &line) && t->files.n + t->nodes.n < LINES_MAX) {
+    while (rc == 0 && str_line(&text, &line)) {
+        if (t->files.n + t->nodes.n >= LINES_MAX) {
+            root_note_cut(l->root, "%s: more than %d files are named; the others were not taken",
+                          list, LINES_MAX);
+            return;
+        }
         struct str kind = str_trim(str_cut(&line, ',')), path = str_trim(line);
         static const char *const kinds[] = {"dev", "dir", "lib", "sym"};
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

@@ -353,6 +353,10 @@ static void read_users(struct windows_look *w)
     for (size_t i = 0; i < names.n && w->l->host->windows.users.n < HOST_WINDOWS_USERS_MAX; i++) {
         read_user(w, names.items[i]);
     }
+    if (w->l->host->windows.users.n == HOST_WINDOWS_USERS_MAX) {
+        root_note_cut(w->l->root, "%d users were looked at, the most; the others were not",
+                      HOST_WINDOWS_USERS_MAX);
+    }
 }
 
 /* ------------------------------------------------------------------ display adapters */

@@ -42,12 +42,25 @@ struct reader {
 
 static void conf_read_file(struct reader *r, const char *path);
 
+static bool conf_is_full(struct reader *r)
+{
+    if (r->depth >= LDSO_CONF_DEPTH_MAX) {
+        root_note_cut(r->root, "the files of ld.so.conf include one another more than %d deep",
+                      LDSO_CONF_DEPTH_MAX);
+    } else if (r->conf->n_files >= LDSO_CONF_FILES_MAX || r->lists >= LDSO_CONF_FILES_MAX) {
+        root_note_cut(r->root, "ld.so.conf includes more than %d files; the others were not read",
+                      LDSO_CONF_FILES_MAX);
+    }
+    return r->depth >= LDSO_CONF_DEPTH_MAX || r->conf->n_files >= LDSO_CONF_FILES_MAX ||
+           r->lists >= LDSO_CONF_FILES_MAX;
+}
+
 static void add_dir(struct reader *r, struct str text, const char *file)
 {
     while (text.n > 1 && text.s[text.n - 1] == '/') {
         text.n--;
     }
-    if (text.n == 0 || text.s[0] != '/' || r->conf->dirs.n >= LDSO_CONF_DIRS_MAX) {
+    if (text.n == 0 || text.s[0] != '/') {
         return; // ldconfig passes over a folder that is not absolute
     }
     const char *dir = path_normal(r->arena, str_dup(r->arena, text));
@@ -56,6 +69,12 @@ static void add_dir(struct reader *r, struct str text, const char *file)
             return;
         }
     }
+    if (r->conf->dirs.n >= LDSO_CONF_DIRS_MAX) {
+        root_note_cut(r->root,
+                      "ld.so.conf names more than %d folders; the others were not looked at",
+                      LDSO_CONF_DIRS_MAX);
+        return;
+    }
     VEC_PUSH(r->arena, &r->conf->dirs, (struct ldso_conf_dir){dir, file});
 }
 
@@ -63,15 +82,15 @@ static void add_dir(struct reader *r, struct str text, const char *file)
  * but for names with a dot in front, as in glob(3). */
 static void conf_expand(struct reader *r, const char *dir, struct str pattern)
 {
-    while (pattern.s && r->conf->n_files < LDSO_CONF_FILES_MAX) {
+    while (pattern.s && !conf_is_full(r)) {
         char *part = str_dup(r->arena, str_cut(&pattern, '/'));
         if (!strpbrk(part, "*?[")) {
             dir = *part ? path_join(r->arena, dir, part) : dir;
             continue;
         }
         struct root_dir list;
-        if (++r->lists > LDSO_CONF_FILES_MAX ||
-            root_list(r->root, r->arena, dir, LDSO_CONF_DIRS_MAX, NULL, &list) < 0) {
+        r->lists++;
+        if (root_list(r->root, r->arena, dir, LDSO_CONF_DIRS_MAX, NULL, &list) < 0) {
             return; // not there: nothing is included
         }
         for (size_t i = 0; i < list.n; i++) {
@@ -106,7 +125,9 @@ static void conf_read_file(struct reader *r, const char *path)
 {
     struct str text;
     struct ldso_conf_line line;
-    if (r->depth >= LDSO_CONF_DEPTH_MAX || r->conf->n_files >= LDSO_CONF_FILES_MAX ||
+    struct stat st;
+    bool there = root_stat(r->root, path, &st) == 0;
+    if (!there || conf_is_full(r) ||
         root_read(r->root, r->arena, path, LDSO_CONF_BYTES_MAX, &text) < 0) {
         return;
     }

@@ -46,7 +46,7 @@ struct ldso_conf {
 };
 
 /* Reads /etc/ld.so.conf and what it includes. A file that is not there or cannot be read names no
- * folder; at the bounds above reading ends. */
+ * folder; at the bounds above reading ends, and root->cut says so. */
 void ldso_conf_read(struct root *r, struct arena *a, struct ldso_conf *ret);
 
 #endif

@@ -202,6 +202,13 @@ static void read_guesses(struct model *m, struct model_process *out)
             rest = (struct str){rest.s + at + 3, rest.n - at - 3};
         }
     }
+    if (found == GUESSES_MAX) {
+        VEC_PUSH(m->arena, &m->notes,
+                 arena_printf(m->arena,
+                              "%s has more than %d names of libraries as text; the others were not "
+                              "looked up",
+                              out->ldso->main->path, GUESSES_MAX));
+    }
 }
 
 void model_run_file(struct model *m, struct model_process *out, const struct ldso_config *config)

@@ -150,6 +150,12 @@ static void find_late_folders(struct arena *a, struct root *host, struct model_l
 static bool soname_is_needed(struct model *m, const char *soname)
 {
     enum { ASKED_MAX = 2000 };
+    if (soname && m->mappings.n > ASKED_MAX) {
+        root_note_cut(m->root,
+                      "process %d has mapped more than %d libraries; which of the others need "
+                      "which was not looked at",
+                      m->pid, ASKED_MAX);
+    }
     for (size_t i = 0; soname && i < m->mappings.n && i < ASKED_MAX; i++) {
         const struct ldso_entry *e = ldso_store_get(m->store, m->mappings.items[i].path);
         for (size_t k = 0; e->file && k < e->file->image.n_needs; k++) {
@@ -276,11 +282,18 @@ static void find_environment(struct model *m, const struct model_live *live)
     const struct py_env_hints hints = live_hints(live);
     VEC(const char *) candidates = {0};
     size_t best = 0;
-    for (size_t i = 0; i < live->mappings.n && candidates.n < CANDIDATES_MAX; i++) {
+    for (size_t i = 0; i < live->mappings.n; i++) {
         const char *prefix = prefix_of(m->arena, live->mappings.items[i].path);
         bool known = !prefix;
         for (size_t k = 0; k < candidates.n && !known; k++) {
             known = strcmp(candidates.items[k], prefix) == 0;
+        }
+        if (!known && candidates.n == CANDIDATES_MAX) {
+            root_note_cut(m->root,
+                          "process %d has loaded libraries of more than %d Python environments; "
+                          "the others were not looked at",
+                          live->pid, CANDIDATES_MAX);
+            break;
         }
         if (!known) {
             VEC_PUSH(m->arena, &candidates, prefix);
@@ -344,6 +357,12 @@ static void use_packages(struct model *m, const char *exe)
         }
         model_use_loaded(m, out, module);
         model_settle(out);
+    }
+    if (!first->ldso->is_static && model_loaded_module(m, first, PACKAGES_MAX)) {
+        root_note_cut(m->root,
+                      "process %d has loaded more than %d GPU packages; the next use of the others "
+                      "was not judged",
+                      m->pid, PACKAGES_MAX);
     }
     module = first->ldso->is_static ? NULL : model_loaded_module(m, first, 0);
     if (module) {

@@ -11,7 +11,7 @@
 /* What the path of every shared library holds, and hardly another one. */
 #define LIBRARY_MARK ".so"
 
-enum { CONDA_META_BYTES_MAX = 8 << 20, SITES_MAX = 64, SCRATCH_BYTES_MAX = 1 << 20 };
+enum { CONDA_META_BYTES_MAX = 8 << 20, SCRATCH_BYTES_MAX = 1 << 20 };
 
 /* One file: the row points into the text of a RECORD. */
 struct owned {
@@ -285,7 +285,7 @@ static const struct owned *lookup_behind_links(struct py_env *env, const char *p
         return NULL;
     }
     const struct owned *found = lookup(env, real);
-    for (size_t i = 0; !found && i < env->n_paths && i < SITES_MAX; i++) {
+    for (size_t i = 0; !found && i < env->n_paths; i++) {
         char *site = NULL;
         const struct py_path *entry = &env->paths[i];
         if (!entry->is_dir || root_realpath(env->root, a, entry->dir, &site) < 0) {

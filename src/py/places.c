@@ -46,7 +46,7 @@ static bool search_add_site(struct search *s, const char *prefix, const char *si
 {
     struct root_dir list;
     char *real = NULL;
-    if (s->out->n >= PY_PLACES_MAX || root_realpath(s->root, s->a, site, &real) < 0) {
+    if (root_realpath(s->root, s->a, site, &real) < 0) {
         return false;
     }
     if (site_is_known(s, real)) {
@@ -55,6 +55,13 @@ static bool search_add_site(struct search *s, const char *prefix, const char *si
     if (root_list(s->root, s->a, real, DISTS_MAX, &(struct root_filter){.keep = is_dist}, &list) <
             0 ||
         !list.n) {
+        return false;
+    }
+    if (s->out->n >= PY_PLACES_MAX) {
+        root_note_cut(s->root,
+                      "more than %d folders have Python packages; the others were not "
+                      "looked at",
+                      PY_PLACES_MAX);
         return false;
     }
     struct py_place place = {.prefix = prefix, .site = real};

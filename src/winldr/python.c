@@ -83,9 +83,12 @@ static void take_environment(struct winldr_files *f, const char *folder, struct 
                   : strstr(folder, "\\uv\\python\\")                             ? "uv"
                                                                                  : "python.org";
     }
-    if (ret->items.n < FOUND_MAX) {
-        VEC_PUSH(f->arena, &ret->items, py);
+    if (ret->items.n == FOUND_MAX) {
+        root_note_cut(f->root, "there are more than %d Pythons; the others were not looked at",
+                      FOUND_MAX);
+        return;
     }
+    VEC_PUSH(f->arena, &ret->items, py);
 }
 
 /* Each folder in `parent` whose name begins with `prefix`, and `rest` in it. */

@@ -247,6 +247,94 @@ def folder_faults(exe, top):
             yield f"{count} before it: status {done.returncode}: {said[:400]}"
 
 
+def conf_faults(exe, top):
+    """Bounds of ld.so.conf that are reached are said: folders, files, depth, bytes of a file."""
+    room(0x400)
+    main = top / "main"
+    main.write_bytes(library({"needed": ["libwanted.so.9"], "interp": LOADER}))
+    main.chmod(0o755)
+    etc = top / "etc"
+    (etc / "more").mkdir(parents=True)
+
+    def said(texts):
+        for name, text in texts.items():
+            (etc / name).write_text(text)
+        done = subprocess.run([str(exe), "check", "--root", str(top), "/main"], capture_output=True,
+                              text=True, timeout=60, check=False)
+        return " ".join(done.stdout.split())
+    few = {"ld.so.conf": "include more/*.conf\n/a\n", "more/0.conf": "/b\n"}
+    if "ld.so.conf" in said(few):
+        yield f"few: {said(few)[:400]}"
+    cases = (("names more than 4096 folders", {"ld.so.conf": "".join(f"/f{i}\n" for i in range(4097))}),
+             ("is larger than 262144 bytes; it was not read", {"ld.so.conf": "#" * (257 << 10)}),
+             ("include one another more than 16 deep",
+              {"ld.so.conf": "include more/0.conf\n",
+               **{f"more/{i}.conf": f"include {i + 1}.conf\n" for i in range(20)}}),
+             ("includes more than 256 files",
+              {"ld.so.conf": "include more/*.conf\n", **{f"more/{i}.conf": "/a\n" for i in range(300)}}))
+    for wanted, texts in cases:
+        found = said(texts)
+        if wanted not in found:
+            yield f"{wanted}: {found[-600:]}"
+
+
+def mapped_faults(exe, top):
+    """A process that has mapped more libraries than are compared is never "ok"."""
+    room(0x1000)
+    for i in range(2001):
+        (top / f"{i}.so").write_bytes(library({"soname": f"{i}.so"}))
+    program = ("import ctypes, sys\nfor i in range(int(sys.argv[1])): ctypes.CDLL(f'{sys.argv[2]}/{i}.so')\n"
+               "print('ready', flush=True)\nsys.stdin.read()\n")
+    for count, wanted in ((5, False), (2001, True)):
+        with subprocess.Popen([sys.executable, "-c", program, str(count), str(top)], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            done = subprocess.run([str(exe), "check", "--pid", str(process.pid)], capture_output=True,
+                                  text=True, timeout=60, check=False)
+            process.communicate("")
+        text = " ".join((done.stdout + done.stderr).split())
+        if ("has mapped more than 2000 libraries" in text) != wanted or \
+                (wanted and done.returncode not in (1, 3)):
+            yield f"{count}: status {done.returncode}: {text[-500:]}"
+
+
+def host_faults(exe, top):
+    """What is left out of a host's files is said, and the verdict is "cannot tell"."""
+    main = top / "main"
+    room(0x400)
+    main.write_bytes(library({"interp": LOADER}))
+    main.chmod(0o755)
+    loader = top / LOADER[1:]
+    loader.parent.mkdir()
+    loader.write_bytes(Path(LOADER).read_bytes())
+    for folder in ("proc/self", "sys/bus/pci/devices", "etc/nvidia-container-runtime"):
+        (top / folder).mkdir(parents=True)
+    mount = "22 1 0:20 / /m{} rw - tmpfs tmpfs rw\n"
+    cases = (("", "proc/self/mountinfo", mount.format(0)),
+             ("mountinfo has more than 20000 lines", "proc/self/mountinfo",
+              "".join(mount.format(i) for i in range(20001))),
+             ("config.toml has more than 20000 lines", "etc/nvidia-container-runtime/config.toml",
+              "[nvidia-container-cli]\n" + "a = 1\n" * 20001))
+    for wanted, name, text in cases:
+        (top / name).write_text(text)
+        done = subprocess.run([str(exe), "check", "--root", str(top), "/main"], capture_output=True,
+                              text=True, timeout=60, check=False)
+        found = " ".join(done.stdout.split())
+        if ("were not read" in found) != bool(wanted) or wanted not in found or \
+                (wanted and done.returncode != 3):
+            yield f"{name}: status {done.returncode}: {found[-500:]}"
+        (top / name).write_text("")
+
+
+def question_faults(exe, top):
+    """A question of more words than are read is refused."""
+    for count, status in ((60, (0, 1, 2, 3)), (65, (2,))):
+        done = subprocess.run([str(exe), "kb", " ".join(["torch"] * count)], capture_output=True, text=True,
+                              timeout=60, check=False, cwd=top)
+        if done.returncode not in status or ("has at most 64 words" in done.stderr) != (count > 64):
+            yield f"{count}: status {done.returncode}: {(done.stdout + done.stderr)[:300]}"
+
+
 def known_packages(top, steps):
     """An environment with a package for each list of steps, and how it is checked."""
     top.mkdir()
@@ -423,7 +511,8 @@ def main():
             print(f"FAIL too many libraries: {why}")
         passed += 1
     for faults in (whole_faults, report_faults, journal_faults, folder_faults,
-                   package_faults, cut_faults):
+                   package_faults, cut_faults, conf_faults, mapped_faults, host_faults,
+                   question_faults):
         with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
             wrong = [why for why in faults(exe, Path(top)) if why]
         for why in wrong:
