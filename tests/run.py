@@ -66,6 +66,7 @@ SUITES = [
     Suite("test", "kb-failures", 120, "{py} tests/kb/failures.py {exe}"),
     Suite("test", "licenses", 300, "{py} tests/licenses.py {build}", "build"),
     Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
+    Suite("test", "bounds", 30, "{py} tests/bounds.py"),
     Suite("test", "completion", 120, "{py} tests/completion.py {exe}"),
     Suite("test", "commits", 60, "{py} tests/commits.py"),
     Suite("test", "pages", 120, "{py} tests/pages.py {exe}"),

@@ -565,7 +565,7 @@ static void learn_from_variable(struct arena *a, const char *variable, struct sn
 void snapshot_add_names(struct arena *a, uid_t uid, const char *const *env, size_t n_env,
                         struct root *r, struct snapshot_names *ret)
 {
-    enum { TEXT_MAX = 1 << 20 };
+    enum { TEXT_MAX = 64 << 20 };
     static const char *const hosts[] = {"/etc/hostname", "/proc/sys/kernel/hostname"};
     struct str text;
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
