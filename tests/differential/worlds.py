@@ -42,8 +42,8 @@ MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 4096, 16384, 1 << 18, 2
 # older folders ("haswell", "avx512_1") one by one. Before 2.33 it asks for "usable" bits with names of their
 # own (sysdeps/x86/cpu-features.c).
 USABLE = "_Usable" if common.GLIBC_MINOR < 33 else ""
-TUNABLES = {"x86-64-v3": f"-AVX512F{USABLE}", "x86-64-v2": f"-AVX2{USABLE},-AVX512F{USABLE}",
-            "x86-64-v1": f"-SSE4_2,-AVX2{USABLE},-AVX512F{USABLE}"}
+NO_V4 = f"-AVX512F{USABLE},-AVX512CD,-AVX512BW,-AVX512DQ,-AVX512VL"
+TUNABLES = {"x86-64-v3": NO_V4, "x86-64-v2": f"-AVX2{USABLE},{NO_V4}", "x86-64-v1": f"-SSE4_2,-AVX2{USABLE},{NO_V4}"}
 TIMEOUT = 20
 QEMU = "/usr/bin/qemu-aarch64-static"
 CROSS_LIBRARIES = "/usr/aarch64-linux-gnu/lib"
