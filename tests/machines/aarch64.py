@@ -90,6 +90,14 @@ def of_files(_exe, build, _folder):
               loads and all(int(size, 16) >= 65536 for size in loads), loads)
 
 
+def of_helpers(_exe, build, _folder):
+    """What `run` puts into a program brings all that it calls: the loader refuses it otherwise."""
+    for path in sorted((build / "src/inject").glob("gpumend-*.so")):
+        missing = re.findall(r"^ +U (.*)$", run("aarch64-linux-gnu-nm", "-D", "--undefined-only", path).stdout, re.M)
+        check(f"{path.name}: nothing is undefined", not missing, missing)
+    check("three helpers", len(list((build / "src/inject").glob("gpumend-*.so"))) == 3)
+
+
 def of_pages(exe, build, _folder):
     wanted = run(exe, "kb", "which driver does CUDA 12.4 need").stdout
     for size in PAGES:
@@ -173,7 +181,7 @@ def main():
         counts["skipped"] += 1
     elif built(exe, build):
         with tempfile.TemporaryDirectory(prefix="gpumend-aarch64.") as folder:
-            for part in (of_files, of_pages, of_trees, of_library):
+            for part in (of_files, of_helpers, of_pages, of_trees, of_library):
                 part(exe, build, Path(folder))
     print("{passed} passed, {failed} failed, {skipped} skipped".format(**counts))
     return 1 if counts["failed"] else 0
