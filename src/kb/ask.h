@@ -155,6 +155,7 @@ int form_release(struct ask *k, struct gm_err *err);
 int form_need(struct ask *k, struct gm_err *err);
 int form_newest(struct ask *k, struct gm_err *err);
 int form_release_glibc(struct ask *k, struct gm_err *err);
+int form_needs_cudnn(struct ask *k, struct gm_err *err);
 int form_python_change(struct ask *k, struct gm_err *err);
 
 /* ask_pair.c */

@@ -96,6 +96,12 @@ int form_driver(struct ask *k, struct gm_err *err)
     return t.lines.n > 0;
 }
 
+/* The least driver of a row, of the system that the question names; NULL: not read. */
+static const char *least_driver(const struct ask *k, const struct kb_driver *row)
+{
+    return k->q->said & (SAID_WINDOWS | SAID_WSL) ? row->windows_min : row->linux_min;
+}
+
 /* "does driver 535 run CUDA 12.4": by the driver of the toolkit, or by minor-version compatibility.
  */
 int form_driver_runs(struct ask *k, struct gm_err *err)
@@ -111,26 +117,29 @@ int form_driver_runs(struct ask *k, struct gm_err *err)
     for (size_t i = 0; i < d.n && !toolkit; i++) {
         toolkit = toolkit_asked(k, &d.rows[i]) ? &d.rows[i] : NULL;
     }
-    if (!floor || (strchr(cuda, '.') && !toolkit)) {
-        ask_missing(k, "the driver of CUDA %s was not read", cuda);
+    bool windows = k->q->said & (SAID_WINDOWS | SAID_WSL);
+    const char *os = windows ? "Windows" : "Linux";
+    const char *own = toolkit ? least_driver(k, toolkit) : NULL;
+    const char *least = floor ? least_driver(k, floor) : NULL;
+    if (!least || (toolkit && !own) || (strchr(cuda, '.') && !toolkit) ||
+        (windows && k->q->said & SAID_LINUX)) {
+        ask_missing(k, "the %s driver of CUDA %s was not read", os, cuda);
         return 0;
     }
     HIT(k, KB_AREA_DRIVERS, toolkit ? toolkit : floor);
-    if (toolkit && kb_driver_reaches(driver, toolkit->linux_min)) {
-        ask_say(k, "Yes: %s goes with Linux driver %s or later.", toolkit->title,
-                toolkit->linux_min);
-    } else if (kb_driver_reaches(driver, floor->linux_min)) {
+    if (own && kb_driver_reaches(driver, own)) {
+        ask_say(k, "Yes: %s goes with %s driver %s or later.", toolkit->title, os, own);
+    } else if (kb_driver_reaches(driver, least)) {
         HIT(k, KB_AREA_DRIVERS, floor);
         ask_say(k,
-                "Yes, by minor-version compatibility, with limits: %s runs from Linux driver %s "
-                "on.",
-                floor->title, floor->linux_min);
-        if (toolkit) {
-            ask_say(k, "%s itself goes with Linux driver %s.", toolkit->title, toolkit->linux_min);
+                "Yes, by minor-version compatibility, with limits: %s runs from %s driver %s on.",
+                floor->title, os, least);
+        if (own) {
+            ask_say(k, "%s itself goes with %s driver %s.", toolkit->title, os, own);
         }
     } else {
         HIT(k, KB_AREA_DRIVERS, floor);
-        ask_say(k, "No: %s needs Linux driver %s or later.", floor->title, floor->linux_min);
+        ask_say(k, "No: %s needs %s driver %s or later.", floor->title, os, least);
     }
     return 1;
 }

@@ -902,3 +902,28 @@ int form_release_glibc(struct ask *k, struct gm_err *err)
             r->row->glibc ? r->row->glibc : "", r->row->glibc ? " or later" : "");
     return 1;
 }
+
+/* "does ctranslate2 4.8.1 need cuDNN": of the default build; one without cuDNN says so in its note.
+ */
+int form_needs_cudnn(struct ask *k, struct gm_err *err)
+{
+    struct ask_releases mine;
+    int rc = ask_releases_find(k, &mine, err);
+    if (rc < 0 || k->missing || mine.items.n != 1 || !(k->q->said & SAID_DOES)) {
+        return rc < 0 ? rc : 0;
+    }
+    const struct ask_release *r = &mine.items.items[0];
+    const char *cudnn = cudnn_of(r), *note = r->build ? r->build->origin.note : NULL;
+    if (cudnn) {
+        ask_release_hits(k, r);
+        ask_say(k, "Yes: %s goes with cuDNN %s.", r->name, cudnn);
+        return 1;
+    }
+    if (note && strstr(note, "cuDNN is no")) {
+        HIT(k, KB_AREA_BUILDS, r->build);
+        ask_say(k, "No: %s", note);
+        return 1;
+    }
+    ask_missing(k, "whether %s needs cuDNN was not read", r->name);
+    return 0;
+}
