@@ -97,5 +97,10 @@ expect "why, of a static program" "0 1 3" static /gpumend why --exe /gpumend
 expect "why, of a program that is not there" 3 /bin/sh /gpumend why --exe /bin/sh
 expect "explain" 0 cudnn /gpumend explain cudnn-sublibrary-missing
 echo "$how"
+if in_chroot /gpumend --version >"$work/why" 2>&1; then # neither /proc nor /sys
+    how=in_chroot
+    expect "choose" 0 "cannot be determined" /gpumend choose
+    expect "choose --require-gpu" 1 "cannot be determined" /gpumend choose --require-gpu
+fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
