@@ -35,6 +35,8 @@ median over gpumend's: 2.0 means gpumend is twice as fast. These questions have 
   image  `gpumend container check` of a saved image of 5 GB (saved_image.py), beside the tool that only
          decompresses its layer (zstd -dc, gzip -dc) or reads it (cat), to /dev/null: at most 1.5
          times that, the quickest turn of each, by the processor and by the clock; under 100 MiB
+  fleet  `gpumend fleet report` of 10,000 nodes with planted differences: all of them and no other, under
+         1 GiB, beside jq and DuckDB, which are asked who differs; `export` in each format: under 50 ms
 
 A missing tool or environment is skipped by name. The last line is `N passed, N failed, N skipped`,
 a budget each; a missed one gives exit status 1 with --strict only.
@@ -57,6 +59,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "scenarios"))
 
+import fleet                                                                        # noqa: E402
 import guard                                                                        # noqa: E402
 import gpucall                                                                      # noqa: E402
 import saved_image                                                                  # noqa: E402
@@ -585,6 +588,8 @@ def measure(bench, args):
         watch_trace.bench_trace(bench, args.runs, in_turns, print_table)
     if args.only in (None, "guard"):
         guard.bench_guard(bench, args.runs)
+    if args.only in (None, "fleet"):
+        fleet.bench_fleet(bench, args.runs, peak_memory)
     if args.only in (None, "image"):
         saved_image.bench_image(bench)
 
@@ -595,7 +600,7 @@ def main():
     parser.add_argument("--runs", type=int, default=31)
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--only", choices=("why", "batch", "check", "probe", "arch", "run", "explain",
-                                           "gpucall", "trace", "guard", "image"))
+                                           "gpucall", "trace", "guard", "image", "fleet"))
     args = parser.parse_args()
     if not os.access(args.gpumend, os.X_OK):
         parser.error("%s is not there: build it first" % args.gpumend)
