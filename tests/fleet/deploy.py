@@ -98,6 +98,8 @@ def gres(counts, exe, folder):
     status, one, said = of("mi210")
     counts.judge("gres.conf of an MI210", one.startswith("NodeName=n1 Name=gpu Type=amd_instinct_mi210 File=/dev/dri/renderD128\n"),
                  f"{status} {one} {said}")
+    status, divided, said = of("a100-mig")
+    counts.judge("no gres.conf of a divided GPU", (status, divided) == (3, "") and "is divided" in said, f"{status} {divided} {said}")
     status, none, said = of("cpu-only")
     counts.judge("gres.conf without a GPU", (status, none) == (0, ""), f"{status} {none} {said}")
     status, unseen, said = of("proc-without-sys")

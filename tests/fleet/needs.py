@@ -122,6 +122,28 @@ def attributes(node):
     return {**({"memory": f"{memory}Mi"} if memory else {}), "driver": ".".join(str(int(x)) for x in (driver + ".0.0").split(".")[:3]), "compute": numbers[0] + ".0"}
 
 
+def admission(counts, program, exe, nodes):
+    """The example of a claim has the needs of an environment of the matrix; the policy refuses one without them."""
+    folder = HERE.parents[1] / "deploy/kubernetes"
+    env = next(iter(nodes.values())).parents[1] / "envs/cu124"
+    text = (folder / "resourceclaimtemplate.yaml").read_text()
+    claim = yaml.safe_load(text)
+    request = claim["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+    cel = run(exe, "needs", "/opt/venv", "--root", env, "--as", "cel")[1]
+    counts.judge("the example's expression", request["selectors"][0]["cel"]["expression"].split() == cel.split(), cel)
+    plain = {**claim, "kind": "ResourceClaim", "spec": claim["spec"]["spec"]}
+    other = json.loads(json.dumps(claim).replace('"gpu.nvidia.com"', '"gpu.amd.com"').replace("selectors", "unused"))
+    bare = json.loads(json.dumps(claim))
+    del bare["spec"]["spec"]["devices"]["requests"][0]["exactly"]["selectors"]
+    bare_plain = {**bare, "kind": "ResourceClaim", "spec": bare["spec"]["spec"]}
+    for name, document, wanted in (("template", claim, "admitted"), ("claim", plain, "admitted"), ("other", other, "admitted"),
+                                   ("bare", bare, "refused"), ("bare-claim", bare_plain, "refused")):
+        file = env.parents[1] / f"{name}.yaml"
+        file.write_text(yaml.safe_dump(document))
+        done = subprocess.run([program, "--admit", folder / "admission.yaml", file], capture_output=True, text=True, check=True)
+        counts.judge(f"admission of {name}", done.stdout.endswith(f" {wanted} <nil>\n"), done.stdout + done.stderr)
+
+
 def evaluate(counts, program, exe, asked, nodes):
     """Each pair by Kubernetes' own code, and CEL against the same needs."""
     source = HERE / "evaluate"
@@ -131,6 +153,7 @@ def evaluate(counts, program, exe, asked, nodes):
         if file.name != "kustomization.yaml":
             text = subprocess.run([program, file], capture_output=True, text=True, check=True).stdout
             counts.judge(f"{file.name}: strict decoding", text.endswith(" <nil>\n"), text)
+    admission(counts, program, exe, nodes)
     facts = {n: attributes(json.loads(run(exe, "export", "ndjson", "--root", p)[1])) for n, p in nodes.items()}
     # NVIDIA's driver publishes the memory of each GPU; where the files do not tell it, nothing can stand for that.
     lines = [json.dumps({"terms": terms, "labels": labels, **facts[node],
