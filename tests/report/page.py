@@ -201,6 +201,25 @@ def of_names(exe, top, worlds):
     judge("snapshot", run(exe, *at, "--html", "-")[1], json.loads(run(exe, *at, "--json")[1]), "broken")
 
 
+def of_paths(exe, top):
+    """Folders and files whose names are markup, control characters or no UTF-8."""
+    for i, name in enumerate(("\"><script>alert(1)<\u2044script>", "<\u2044details><img src=x onerror=alert(1)>",
+                              "' onclick='x &lt;&#x3c;", "a\u202eb\x1b[31m\nc", "\udcff\udcfe", "A" * 200)):
+        t = world(top / f"path{i}", "libgood.so.1", "libnone.so.1")
+        folder = f"/opt/{name}/lib"
+        t.put(PROGRAM, tree.elf(None, interp=tree.LOADER, runpath=folder,
+                                needed=["libgood.so.1", "libnone.so.1"]))
+        t.lib(f"{folder}/libgood.so.1", needed=[f"lib{name}.so"], runpath=folder)
+        t.lib(f"{folder}/lib{name}.so")
+        for at in (["check", "--root", t.top, PROGRAM],
+                   ["why", "libgood.so.1", "--root", t.top, "--exe", PROGRAM]):
+            text = run(exe, *at, "--html", "-")[1]
+            document = json.loads(run(exe, *at, "--json")[1])
+            judge(f"path {i}, {at[0]}", text, document, document["verdict"] if at[0] == "check" else
+                  Page(text).ids.get("verdict"))
+            check(f"path {i}, {at[0]}: no markup of a name", not re.search("<(img|details><img|script>alert)", text))
+
+
 def of_refusals(exe, top, worlds):
     at = ["check", "--root", worlds["in order"].top, PROGRAM]
     for options in (["--html", "-", "--json"], ["--html", "-", "--sarif", "-"], ["--html", "-", "--report"],
@@ -282,6 +301,7 @@ def main():
         pages, worlds = of_trees(exe, top)
         of_size(exe, top)
         of_names(exe, top, worlds)
+        of_paths(exe, top)
         of_refusals(exe, top, worlds)
         if "--browser" in sys.argv:
             in_browser(pages, Path(sys.argv[sys.argv.index("--browser") + 1]).resolve())
