@@ -64,6 +64,17 @@ static const char *wanted_by_request(const struct model_process *p, enum host_ve
     return NULL;
 }
 
+/* A program with kernels of its own: the runtime that opens the driver is often linked into it. */
+static const char *wanted_by_code(struct diag *d, const struct model_process *p,
+                                  enum host_vendor vendor)
+{
+    const struct gpu_code *code;
+    const struct ldso_object *o = diag_own_code(d->m, p, &code);
+    bool has = o && (vendor == HOST_NVIDIA ? code->cuda.n_native || code->cuda.n_ptx
+                                           : vendor == HOST_AMD && code->n_targets);
+    return has ? path_base(o->path) : NULL;
+}
+
 static const char *wanted_by_torch(struct diag *d, enum host_vendor vendor)
 {
     const struct model_torch *t = model_torch(d->m);
@@ -81,6 +92,7 @@ bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who)
         const struct model_process *p = d->m->processes.items[i];
         const char *who = wanted_by_attempt(p, vendor);
         *ret_who = who ? who : wanted_by_request(p, vendor);
+        *ret_who = *ret_who ? *ret_who : wanted_by_code(d, p, vendor);
     }
     if (!*ret_who) {
         *ret_who = wanted_by_torch(d, vendor);

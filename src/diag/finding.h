@@ -6,6 +6,7 @@
 #define GPUMEND_DIAG_FINDING_H
 
 #include "diag/cause.h"
+#include "gpu/code.h"
 #include "model/model.h"
 
 enum diag_repair_kind { DIAG_REPAIR_ENV, DIAG_REPAIR_PACKAGE, DIAG_REPAIR_FILE, DIAG_REPAIR_TEXT };
@@ -84,6 +85,12 @@ const char *diag_driver_capabilities(struct model *m, const char **ret_who);
  * that is none of the host's, or may: then the host's driver alone does not decide. */
 const struct kb_driver *diag_driver_least(struct model *m, const char **ret_from, bool *ret_unknown,
                                           bool *ret_own);
+
+/* The started program where it holds GPU code of its own (*ret_code), else the one library of it
+ * that does: what nvcc and hipcc link into a file, often with the runtime, so that no DT_NEEDED
+ * tells. NULL: none or several do, or the target is a Python environment. */
+const struct ldso_object *diag_own_code(struct model *m, const struct model_process *p,
+                                        const struct gpu_code **ret_code);
 
 /* The package whose use of the GPU ends without code in this library: of CUDA, of HIP; or NULL. */
 const char *diag_cuda_library_package(const char *path);

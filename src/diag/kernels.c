@@ -6,6 +6,7 @@
  * for a few architectures only, and choose others at run time (docs/causes.md has the figures).
  * cuDNN counts only where the framework above it has code, cuBLAS only where there is no framework:
  * that one comes with the same toolkit, and walking cuBLAS's thousands of containers costs memory.
+ * A program that nvcc made is judged by its own code in the same way.
  */
 #include <string.h>
 
@@ -27,6 +28,7 @@ static const struct library frameworks[] = {
      DIAG_ERROR},
     {"libbitsandbytes_cuda*.so", "bitsandbytes", "every operation on the GPU", DIAG_ERROR},
 };
+static const struct library own = {NULL, NULL, "every kernel of its own", DIAG_ERROR};
 static const struct library cublas[] = {
     {"libcublas.so.*", NULL, "every matrix product by cuBLAS", DIAG_ERROR},
 };
@@ -54,6 +56,49 @@ const char *diag_cuda_library_package(const char *path)
         }
     }
     return NULL;
+}
+
+/* Libraries of the toolkit and its kin, whose thousands of containers are not worth the memory. */
+static bool is_of_vendor(const struct ldso_object *o)
+{
+    static const char *const names[] = {"libcu*",  "libnv*",  "libnpp*",   "libnccl*",
+                                        "libroc*", "libhip*", "libMIOpen*"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (str_glob(names[i], path_base(o->path))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct gpu_code *code_within(struct model *m, const struct ldso_object *o)
+{
+    const struct gpu_code *code = model_gpu_code(m, o, GPU_READ_SECTIONS);
+    return code && (code->cuda.n_native || code->cuda.n_ptx || code->n_targets) ? code : NULL;
+}
+
+const struct ldso_object *diag_own_code(struct model *m, const struct model_process *p,
+                                        const struct gpu_code **ret_code)
+{
+    const struct ldso_object *found = NULL;
+    *ret_code = NULL;
+    for (size_t i = 0; p->ldso && !m->env && i < p->ldso->objects.n; i++) {
+        const struct ldso_object *o = p->ldso->objects.items[i];
+        const struct gpu_code *code = is_of_vendor(o) ? NULL : code_within(m, o);
+        if (code && o == p->ldso->main) {
+            *ret_code = code;
+            return o;
+        }
+        if (code && found) {
+            *ret_code = NULL; // which of them the program uses, only the program knows
+            return NULL;
+        }
+        if (code) {
+            found = o;
+            *ret_code = code;
+        }
+    }
+    return found;
 }
 
 /* ------------------------------------------------------------------ against the GPUs */
@@ -261,6 +306,15 @@ static void kernels_repair(struct diag *d, struct diag_finding *f, const struct 
                     "Update the driver to %s or later: it compiles the PTX of this library.",
                     driver->linux_min);
     }
+    if (row == &own) {
+        unsigned sm = v->targets.items[0].number;
+        diag_repair(
+            d, f, DIAG_REPAIR_PACKAGE, NULL,
+            "Build it with code for this GPU (nvcc -gencode arch=compute_%u,code=sm_%u), or "
+            "install a release that has it (gpumend kb arch FILE shows what a file has).",
+            sm, sm);
+        return;
+    }
     if (!row->package || !diag_repair_build(d, f, row->package, v->targets.items, v->targets.n)) {
         const char *owner = row->package ? row->package : "the program that contains the library";
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
@@ -312,6 +366,20 @@ static enum outcome rule_process(struct diag *d, const struct model_process *p,
     return outcome;
 }
 
+/* What the program itself holds. */
+static void rule_own(struct diag *d, const struct model_process *p)
+{
+    const struct gpu_code *code;
+    const struct ldso_object *o = diag_own_code(d->m, p, &code);
+    if (!o || library_of(o, frameworks, sizeof frameworks / sizeof *frameworks)) {
+        return; // judged as that
+    }
+    struct verdict v = kernels_judge(d, p, o);
+    if (v.without.n) {
+        kernels_finding(d, p, o, &own, &v);
+    }
+}
+
 #define LIST(rows) rows, sizeof(rows) / sizeof *(rows)
 
 static void judge_process(struct diag *d, const struct model_process *p)
@@ -334,6 +402,7 @@ void diag_rule_kernels(struct diag *d)
         const struct model_process *p = d->m->processes.items[i];
         if (p->ldso) {
             judge_process(d, p);
+            rule_own(d, p);
         }
     }
 }

@@ -115,6 +115,18 @@ static void put_ranges(struct model *m, const struct served *table, struct needs
     }
 }
 
+/* Whether it is the file of a program that holds its GPU code. */
+static bool is_own_code(struct model *m, const struct ldso_object *o)
+{
+    const struct gpu_code *code;
+    for (size_t i = 0; i < m->processes.n; i++) {
+        if (diag_own_code(m, m->processes.items[i], &code) == o) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The frameworks' libraries, by the rule of `check`: what the sections do not serve may lie among
  * the data, so that those are read too. */
 static void find_cuda(struct model *m, const object_list *objects, struct needs *ret)
@@ -124,11 +136,15 @@ static void find_cuda(struct model *m, const object_list *objects, struct needs 
     ret->cuda_known = true;
     for (size_t i = 0; i < objects->n; i++) {
         const struct ldso_object *o = objects->items[i];
-        if (!diag_cuda_library_package(o->path)) {
+        bool own = is_own_code(m, o);
+        if (!own && !diag_cuda_library_package(o->path)) {
             continue;
         }
         const struct gpu_code *code = model_gpu_code(m, o, GPU_READ_SECTIONS);
         bool has = code && code->cuda.n_native + code->cuda.n_ptx > 0;
+        if (own && !has) { // its code is for AMD
+            continue;
+        }
         if (code && !has && code->n_targets) { // the build for AMD of a library that has both
             continue;
         }
@@ -199,10 +215,14 @@ static void find_gfx(struct model *m, const object_list *objects, struct needs *
     ret->gfx_known = true;
     for (size_t i = 0; i < objects->n; i++) {
         const struct ldso_object *o = objects->items[i];
-        if (!diag_hip_library_package(o->path)) {
+        bool own = is_own_code(m, o);
+        if (!own && !diag_hip_library_package(o->path)) {
             continue;
         }
         const struct gpu_code *code = model_gpu_code(m, o, GPU_READ_SECTIONS);
+        if (own && !code->n_targets) { // its code is for NVIDIA
+            continue;
+        }
         if (code && !code->n_targets && code->cuda.n_containers) { // the build for NVIDIA
             continue;
         }

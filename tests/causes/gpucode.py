@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cases import case
 from devices import COMPAT, compat_library
-from gpufile import cuda_library, hip_library, with_sections  # noqa: F401
-from tree import ORT_NEEDS, SYSTEM, TAG, compiled
+from gpufile import cuda_library, cuda_program, hip_library, with_sections  # noqa: F401
+from tree import LOADER, ORT_NEEDS, SYSTEM, TAG, compiled
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trees"))
 from build import amd_nodes, merged, nvidia, system  # noqa: E402
@@ -87,6 +87,38 @@ choice("choice-by-identifier", "GPU-00000000-0000-0000-0000-000000000001",
        "GPU-00000000-0000-0000-0000-000000000000", "error")
 choice("choice-by-number", "1", "0", "error", CUDA_DEVICE_ORDER="PCI_BUS_ID")
 choice("choice-by-number-of-unknown-order", "0", "GPU-00000000-0000-0000-0000-000000000000", "note")
+
+
+def own_program(t, *containers):
+    """What nvcc makes by default: the runtime is linked into the program, which asks for nothing."""
+    t.loader()
+    t.put("/opt/app/app", cuda_program(*containers))
+    return {"target": "/opt/app/app"}
+
+
+@case("gpu-code-missing", "arch-unsupported", "app", evidence=r"machine code for sm_100, PTX for none",
+      repair="^Build it with code for this GPU .nvcc -gencode arch=compute_90,code=sm_90")
+def program_without_code_for_the_gpu(t, bad):
+    t.machine(H100)
+    return own_program(t, ("sm_100",) if bad else ("sm_90", "compute_90:8.4"))
+
+
+@case("gpu-code-missing", "arch-unsupported", "libengine.so",
+      evidence="machine code for sm_86 sm_89, PTX for none")
+def library_of_a_program_without_code_for_the_gpu(t, bad):
+    """As llama.cpp has it: the one library with kernels stands beside the program."""
+    t.machine(RTX5090).loader()
+    t.lib("/opt/app/app", soname=None, interp=LOADER, needed=["libengine.so"], rpath="$ORIGIN")
+    t.put("/opt/app/libengine.so", cuda_library("libengine.so", ("sm_86", "sm_89") if bad else
+                                                ("sm_86", "sm_120")))
+    return {"target": "/opt/app/app"}
+
+
+@case("nouveau-bound", "driver-not-loaded", "nouveau")
+def program_with_code_and_without_driver(t, bad):
+    """Its code is what shows that it wants the GPU."""
+    t.machine(MACHINES["nouveau"][1] if bad else H100)
+    return own_program(t, ("sm_90", "compute_50:6.0"))
 
 
 @case("gpu-code-missing", "arch-unsupported", "libctranslate2-01234567.so.4",

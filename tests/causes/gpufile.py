@@ -2,7 +2,7 @@
 
 import struct
 
-from tree import compiled
+from tree import LOADER, compiled
 
 
 def container(*codes):
@@ -42,6 +42,12 @@ def with_sections(soname, sections):
 
 def cuda_library(soname, *containers):
     return with_sections(soname, {".nv_fatbin": b"".join(container(*c) for c in containers)})
+
+
+def cuda_program(*containers):
+    """A program, not a library: with an interpreter, and without a soname."""
+    return with_sections(None, {".interp": LOADER.encode() + b"\0",
+                                ".nv_fatbin": b"".join(container(*c) for c in containers)})
 
 
 def hip_library(soname, *targets):
