@@ -160,7 +160,7 @@ static void every_word_counts(void **state)
     }
 }
 
-/* Bounded whatever is written; nothing is read past the end. */
+/* Bounded whatever is written, and refused beyond the bound; nothing is read past the end. */
 static void hostile_questions_are_read(void **state)
 {
     struct fixture *f = *state;
@@ -181,11 +181,14 @@ static void hostile_questions_are_read(void **state)
         for (size_t i = 0; i < n; i++) {
             text[i] = units[u][i % strlen(units[u])];
         }
-        struct question q = read(f, text);
+        struct question q;
+        int rc = question_read(&f->kb, &f->arena, text, &q, &f->err);
+        assert_int_equal(rc, q.too_long ? GM_ERR_USAGE : 0);
+        assert_true(!q.too_long || q.n == QUESTION_WORDS_MAX);
         assert_true(q.n <= QUESTION_WORDS_MAX && q.n_unknown <= QUESTION_WORDS_MAX &&
                     q.n_codes <= QUESTION_LIST_MAX && q.n_spans <= QUESTION_LIST_MAX);
         struct kb_answer answer;
-        assert_int_equal(kb_ask(&f->kb, text, NULL, 0, &answer, &f->err), 0);
+        assert_int_equal(kb_ask(&f->kb, text, NULL, 0, &answer, &f->err), rc);
         assert_non_null(answer.text);
     }
 }
