@@ -14,6 +14,7 @@ A failure is a share below LEAST of what rules were written on, below HOLD_OUT o
 or a first repair that is another one than was judged: read it, judge it, and write it down with
 --again, which keeps the old judgement of all others and asks for nothing.
 """
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -41,8 +42,9 @@ def answer(exe, log):
 def compared(exe, rows, logs, again):
     """Asks again about each row: failures, and how often the class of the row came first."""
     failed = classes = 0
-    for row in rows:
-        first_class, now = answer(exe, logs[row["id"]])
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        answers = pool.map(lambda row: answer(exe, logs[row["id"]]), rows)
+    for row, (first_class, now) in zip(rows, answers):
         classes += first_class in [row.get("cause"), *row.get("also_acceptable", ())]
         if now != row["first"] and again:
             print(f"{row['id']}: judge it again: {now}")

@@ -51,7 +51,7 @@ NOT_WINDOWS = re.compile(r"^(?:where|setx?|dir /|export|unset|sudo|for /d|call|R
 SHELL_NAMED = re.compile(r"command prompt|\bcmd\b|PowerShell")
 QUOTED = re.compile(r'"[^"]*"')
 WINDOWS = re.compile(r"^(?:setx?|dir|copy|mkdir|where|Remove-Item|winget|for /d|wsl|nvidia-smi\.exe|del|rmdir|reg|sc|\$)\b|"
-                     r"%\w+%|[A-Z]:\\|^\[Environment\]", re.I)
+                     r"%\w+%|[A-Z]:\\|^\[Environment\]|\$env:", re.I)
 
 
 def placeholders(command):
