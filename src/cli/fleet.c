@@ -43,7 +43,7 @@ struct fleet_command {
 
 static int read_lines(struct fleet_command *c, const char *path)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = cli_fleet_open(path);
     struct stat st;
     char *text = NULL;
     size_t cap = 0, line = 0;

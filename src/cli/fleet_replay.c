@@ -1,6 +1,7 @@
 #include "cli/fleet_replay.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,10 +24,20 @@ enum { AT_ONCE_MAX = 64, DEADLINE_MS = 60000, SNAPSHOT_BYTES_MAX = 256 << 20 };
 
 /* ------------------------------------------------------------------ the child */
 
+FILE *cli_fleet_open(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (fd >= 0 && !file) {
+        (void)close(fd); // was only to be read
+    }
+    return file;
+}
+
 static int read_snapshot(struct arena *a, const char *path, struct str *ret)
 {
     struct stat st;
-    FILE *file = fopen(path, "re");
+    FILE *file = cli_fleet_open(path);
     if (!file || fstat(fileno(file), &st) < 0 || !S_ISREG(st.st_mode) ||
         st.st_size > SNAPSHOT_BYTES_MAX) {
         return -1; // the process ends
@@ -190,11 +201,14 @@ static _Noreturn void add_in_child(const char *store, const char *path)
     sandbox_enter(&(struct sandbox){.tree = store});
     int rc = read_snapshot(&a, path, &text);
     rc = rc < 0 ? rc : snapshot_decode(&s, &a, text.s, text.n, &err);
-    if (rc == 0 && !s.made) {
+    const char *node = name_of_node(&a, path);
+    if (rc == 0 && !fleet_is_time(s.made)) {
         rc = gm_err_set(&err, GM_ERR_FORMAT, "it does not say when it was made");
     }
-    rc = rc < 0 ? rc
-                : fleet_store_add(&a, store, name_of_node(&a, path), s.made, text, &is_new, &err);
+    if (rc == 0 && (!*node || *node == '.')) { // a store passes over names with a dot
+        rc = gm_err_set(&err, GM_ERR_FORMAT, "its name is not one of a node: NODE.json");
+    }
+    rc = rc < 0 ? rc : fleet_store_add(&a, store, node, s.made, text, &is_new, &err);
     if (rc < 0) {
         (void)cli_fail(CLI_CANNOT, "fleet: %s: %s", str_printable(&a, path),
                        str_printable(&a, err.text));

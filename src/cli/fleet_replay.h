@@ -6,6 +6,8 @@
 #ifndef GPUMEND_CLI_FLEET_REPLAY_H
 #define GPUMEND_CLI_FLEET_REPLAY_H
 
+#include <stdio.h>
+
 #include "fleet/fleet.h"
 
 /* Adds snapshots to a store, each in a child that can do nothing but read, and make files in the
@@ -16,5 +18,8 @@ size_t cli_fleet_add(struct arena *a, const char *store, const char *const *file
  * Called before this process gives its own rights up, as it starts processes; it reads nothing but
  * what they print. */
 void cli_fleet_replay(struct fleet *f, const char *const *files, size_t n);
+
+/* Opens it for reading as fopen() does; a FIFO does not wait for a writer. */
+FILE *cli_fleet_open(const char *path);
 
 #endif

@@ -33,7 +33,7 @@ static const char *text_of(const json_t *doc, const char *key)
 }
 
 /* "2026-05-01T12:00:00Z": of this length and form texts order as times do. */
-static bool is_time(const char *text)
+bool fleet_is_time(const char *text)
 {
     static const char form[] = "0000-00-00T00:00:00Z";
     bool good = text && strlen(text) == sizeof form - 1;
@@ -63,7 +63,7 @@ void fleet_add_line(struct fleet *f, const char *file, size_t line, struct str t
     }
     json_t *doc = json_loadb(text.s, text.n, JSON_REJECT_DUPLICATES, &error);
     const char *name = text_of(doc, "node");
-    if (!doc || !node_is_whole(doc) || !name || !*name || !is_time(text_of(doc, "time"))) {
+    if (!doc || !node_is_whole(doc) || !name || !*name || !fleet_is_time(text_of(doc, "time"))) {
         note_damage(f, file, line,
                     doc ? "it is no line of gpumend export ndjson" : "it is no JSON document");
         json_decref(doc);

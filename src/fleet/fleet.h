@@ -49,6 +49,9 @@ void fleet_begin(struct fleet *f, struct arena *a);
 /* `file` names it in messages and must outlive the fleet. */
 void fleet_add_line(struct fleet *f, const char *file, size_t line, struct str text);
 
+/* Whether it is a time as nodes and snapshots have it: "2026-05-01T12:00:00Z". */
+bool fleet_is_time(const char *text);
+
 /* A file that gives no line at all: line 0. */
 void fleet_add_damage(struct fleet *f, const char *file, const char *why);
 

@@ -7,6 +7,7 @@ the causes, say what changed since the last sweep, and name damaged lines withou
 """
 import copy
 import json
+import os
 import random
 import re
 import resource
@@ -270,6 +271,34 @@ def store_of(exe, folder, counts):
     counts.judge("a damaged chunk", damaged and "geforce-desktop" not in damaged, damaged)
 
 
+def hostile_add(exe, folder, counts):
+    """What is not a snapshot of a node at a time is refused and named; the others of the same call are added."""
+    root, store = folder / "hostile", folder / "hostile-store"
+    root.mkdir()
+    text = run(exe, "snapshot", "--root", folder / "trees/geforce-desktop")[1]
+    made = re.search(r'"\d{4}-\d\d-\d\dT[0-9:]{8}Z"', text)[0]
+    bad = {f"time{i}.json": text.replace(made, time_) for i, time_ in enumerate((
+        '"../../../evil"', '"2026-05-01T12:00:00Z/../x"', '"\\n"', '""', "7", "null", '"2026-05-01"'))}
+    bad |= {".json": text, "..json": text, "deep.json": "[" * 100000, "dup.json": text.rstrip()[:-1] + ',"schema":1}',
+            "mark.json": text.rstrip()[:-1] + f',"x":"@sha256:{"0" * 64}"}}', "cut.json": text[:len(text) // 2]}
+    for name, document in bad.items():
+        (root / name).write_text(document)
+    os.mkfifo(root / "fifo.json")
+    os.mkfifo(root / "fifo.ndjson")
+    (root / "good.json").write_text(text)
+    names = [*bad, "fifo.json", "none.json", "good.json"]
+    status, _, err = run(exe, "fleet", "add", store, *[root / n for n in names])
+    counts.judge("hostile snapshots are named", status == 3 and all(f"{root / n}: " in err for n in names[:-1]) and
+                 err.count("\n") == len(names) - 1, err)
+    kept = [p.name for p in (store / "nodes").iterdir()]
+    counts.judge("and the good one alone is added", kept == [f"good@{made[1:-1]}.manifest"], kept)
+    doc = json.loads(run(exe, "fleet", "report", store, "--json")[1])
+    counts.judge("and reported", doc["nodes"] == 1 and not doc["damaged"], doc["damaged"])
+    begin = time.monotonic()
+    status, _, err = run(exe, "fleet", "report", root / "fifo.ndjson")
+    counts.judge("a FIFO holds nothing up", status == 3 and time.monotonic() - begin < 20, f"{status} {err}")
+
+
 def killed(exe, folder, counts, files):
     """Killed at each write and link: what is there is whole, and adding again completes it."""
     if subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode:
@@ -301,6 +330,7 @@ def main():
         damage(exe, folder, counts)
         snapshots(exe, folder, counts)
         store_of(exe, folder, counts)
+        hostile_add(exe, folder, counts)
     print(f"{counts.passed} passed, {counts.failed} failed")
     return 1 if counts.failed else 0
 
