@@ -234,6 +234,7 @@ struct wanted {
     struct kb_provides provides;
     int cuda_major; // -1: not known
     VEC(const char *) names;
+    const char *beside; // folders that have to be searched as well, or NULL
 };
 
 /* What the asking package declares of the package that provides the name, where such a version can
@@ -719,6 +720,9 @@ static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
             *ret_folders = with_word(d, *ret_folders, ":", folder);
         }
     }
+    for (struct str rest = str_of(**ret_folders ? w->beside : NULL); rest.s;) {
+        *ret_folders = with_word(d, *ret_folders, ":", str_dup(d->a, str_cut(&rest, ':')));
+    }
 }
 
 /* What has to be known of the vendor's repository, where the command does not add it. AMD's has a
@@ -857,7 +861,8 @@ static const char *who_has(const struct wanted *w, const struct kb_provide *row)
     return "";
 }
 
-void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
+void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
+                         const char *beside)
 {
     struct wanted w;
     size_t before = f->repairs.n;
@@ -866,9 +871,10 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
                     x->attempt->package);
         return;
     }
-    if (diag_repair_overwritten(d, f, diag_caller(x)) || !wanted_add(d, f, x, &w)) {
+    if (!wanted_add(d, f, x, &w)) {
         return;
     }
+    w.beside = *beside ? beside : NULL;
     const char *place = deleted_place(d, x);
     if (place) {
         diag_repair_reinstall(d, f, place);

@@ -140,7 +140,8 @@ void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *p
 void diag_repair_findable(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
                           const char *path, size_t first);
 /* Install what brings the libraries, and say which folders must be made findable. */
-void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
+void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
+                         const char *beside);
 /* What people call a library ("FFmpeg"), or NULL. */
 const char *diag_library_title(struct diag *d, const char *name);
 /* Where the printed commands make an environment over a Python that pip must leave alone. */

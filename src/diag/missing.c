@@ -297,7 +297,8 @@ bool diag_rule_not_found(struct diag *d, const struct diag_failure *x)
     place_evidence(d, f, x, &p);
     diag_failure_evidence(d, f, x);
     steps_evidence(d, f, x->request);
-    if (cause == DIAG_LIBRARY_MISSING || cause == DIAG_LIBRARY_NOT_ON_PATH) {
+    if (cause == DIAG_LIBRARY_MISSING || cause == DIAG_LIBRARY_NOT_ON_PATH ||
+        cause == DIAG_LIBRARY_WRONG_MAJOR) {
         other_needs(d, f, x, cause == DIAG_LIBRARY_NOT_ON_PATH);
     }
     if (cause == DIAG_LDCONFIG_NOT_RUN) {

@@ -170,6 +170,44 @@ static void repair_by_order(struct diag *d, struct diag_finding *f, const struct
     }
 }
 
+/* ------------------------------------------------------------------ what comes next */
+
+static bool is_of_finding(const struct diag_finding *f, const char *name)
+{
+    bool found = strcmp(f->culprit, name) == 0;
+    for (size_t i = 0; i < f->likewise.n && !found; i++) {
+        found = strcmp(f->likewise.items[i], name) == 0;
+    }
+    return found;
+}
+
+/* Folders of what the asker needs besides, which is installed where it does not look: the loader
+ * stops at what is missing, and would stop at these next. */
+static const char *folders_beside(struct diag *d, const struct diag_finding *f,
+                                  const struct diag_failure *x)
+{
+    const struct ldso_request *r = x->request;
+    bool needed = r && r->kind == LDSO_NEEDED && r->caller;
+    const struct elf_image *image = needed ? &r->caller->file->image : NULL;
+    const char *folders = "";
+    for (size_t i = 0; image && i < image->n_needs; i++) {
+        struct model_library *list = NULL;
+        const char *name = image->needs[i].name;
+        bool found = strchr(name, '/') || is_of_finding(f, name) ||
+                     diag_is_driver_library(d, name) || diag_is_loaded(x->process->ldso, name) ||
+                     diag_is_findable(d, r, name);
+        size_t n = found ? 0 : model_libraries(d->m, name, &list);
+        for (size_t k = 0; k < n && !found; k++) {
+            found = list[k].usable && strcmp(list[k].name, name) == 0 &&
+                    strcmp(list[k].where, "site-packages") == 0;
+            folders = found ? arena_printf(d->a, "%s%s%s", folders, *folders ? ":" : "",
+                                           path_dir(d->a, list[k].path))
+                            : folders;
+        }
+    }
+    return folders;
+}
+
 void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
                          const struct model_library *elsewhere)
 {
@@ -178,8 +216,8 @@ void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct di
     if (elsewhere && x->attempt && x->attempt->in_program) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s", x->attempt->in_program);
     }
-    if (!elsewhere) {
-        diag_repair_install(d, f, x);
+    if (!elsewhere && !diag_repair_overwritten(d, f, diag_caller(x))) {
+        diag_repair_install(d, f, x, folders_beside(d, f, x));
     }
     if (f->repairs.n == 0) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,

@@ -146,6 +146,23 @@ def ldconfig_not_run(t, bad):
     t.put("/etc/ld.so.cache", tree.elfgen.cache({"entries": rows}))
 
 
+@case("library-wrong-major", "wrong-major", "libcublasLt.so.13", evidence="libcudart.so.13",
+      repair=r"pip install nvidia-cublas nvidia-cuda-runtime && "
+             r"export LD_LIBRARY_PATH=\S*/nvidia/cu13/lib:\S*/nvidia/curand/lib")
+def wrong_major_of_several(t, bad):
+    """The loader stops at the first: the others, and what lies where nobody looks, come with it."""
+    t.python().onnxruntime("1.31.1", needed=("libcublasLt.so.13", "libcublas.so.13",
+                                             "libcurand.so.10", "libcudart.so.13"))
+    t.pip_cublas()
+    curand = t.site + "/nvidia/curand/lib/libcurand.so.10"
+    t.lib(curand)
+    t.dist("nvidia-curand-cu12", "10.3.5.147", ["nvidia/curand/lib/libcurand.so.10"])
+    for name in () if bad else ("libcublasLt.so.13", "libcublas.so.13", "libcudart.so.13"):
+        t.lib(SYSTEM + "/" + name)
+    if not bad:
+        t.lib(SYSTEM + "/libcurand.so.10")
+
+
 @case("library-wrong-major", "wrong-major", "libcublas.so.12", repair="nvidia-cublas-cu12",
       evidence="libcublas.so.13")
 def wrong_major(t, bad):
