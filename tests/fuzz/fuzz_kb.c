@@ -27,6 +27,7 @@ static const char *const names[KB_AREAS] = {
     [KB_AREA_REPOSITORYS] = "repositories",
     [KB_AREA_ROCMS] = "rocm",
     [KB_AREA_TOOLKITS] = "toolkits",
+    [KB_AREA_TRAITS] = "traits",
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
