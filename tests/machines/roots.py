@@ -61,6 +61,7 @@ def made(name):
         base.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="new-", dir=base.parent) as new:
             done = run("mmdebstrap", "--quiet", "--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
+                       "--aptopt=Acquire::Check-Valid-Until \"false\"",    # sid, of a mirror that is behind
                        "--dpkgopt=path-exclude=/usr/share/doc/*", f"--include={PACKAGES}", name, f"{new}/root")
             if done.returncode:
                 raise OSError(done.stdout.strip()[-300:])
