@@ -211,6 +211,8 @@ SUITES = [
           "{py} tests/machines/packages.py {build} {build}-aarch64"),
     # In root file systems that mmdebstrap makes, a GiB and a half of them: not part of CI.
     Suite("test-machines", "machines", 3 * 3600, "{py} tests/machines/roots.py {exe}"),
+    # By hand, after `make aarch64`: half an hour and more, most of which qemu takes.
+    Suite("test-emulated", "emulated", 3 * 3600, "{py} tests/machines/emulated.py {build}-aarch64"),
     # A minute and a half of a processor for the cross build: not part of CI.
     Suite("test-windows", "windows-exe", 900,
           "{py} tests/windows/exe.py {exe} {build}-windows/gpumend.exe"),

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+PATIENCE = int(os.environ.get("GPUMEND_TEST_PATIENCE", "1"))   # how much slower this machine may be
 CLEARED = ("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "GPUMEND_GUARD", "GPUMEND_END",
            "GPUMEND_TRACE_FILE", "GPUMEND_RESTART_DELAY")
 
@@ -46,7 +47,7 @@ class Lab:
         """gpumend run OPTIONS -- COMMAND"""
         command = [str(c) for c in (self.exe, "run", *options, "--", *command)]
         try:
-            return subprocess.run(command, env=env or self.environment(), timeout=timeout,
+            return subprocess.run(command, env=env or self.environment(), timeout=timeout * PATIENCE,
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                   errors="backslashreplace", check=False, **more)
         except subprocess.TimeoutExpired as late:
