@@ -161,7 +161,8 @@ static bool is_at_hand(const struct py_env *env)
 static int take_env(struct setup *c, struct gm_err *err)
 {
     struct py_env *env = c->target.model.env;
-    bool elsewhere = c->machine || c->t.asked.root_path || c->snapshot_file;
+    // A script is carried out without being read: it changes what is named alone.
+    bool elsewhere = c->machine || c->t.asked.root_path || c->snapshot_file || c->script;
     bool named = c->env != NULL;
     if (!named && (!env || elsewhere || c->question.folder || !is_at_hand(env))) {
         return 0;

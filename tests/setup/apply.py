@@ -208,6 +208,9 @@ def compared(w):
     for words, found in ((["--env", ".venv"], True), (["--into", "other"], False)):
         status, out, _ = w.run("setup", "faster-whisper", *words, "--for", "cpu-linux")
         yield from expect(f"{words} has the comparison", "beside the plan" in out, found)
+    status, out, _ = w.run("setup", "ctranslate2", "--script", "sh")
+    yield from expect("a script for an environment that is only found", ".venv" in out, False)
+    yield from expect("the text", ".venv" in w.run("setup", "ctranslate2")[1], True)
     status, out, _ = w.run("snapshot")
     (w.folder / "machine.json").write_text(out)
     status, out, errors = w.run("setup", "faster-whisper", "--snapshot", "machine.json")
