@@ -1,14 +1,14 @@
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/str.h"
+#include "cli/date.h"
 #include "cli/limit.h"
 #include "cli/target.h"
+#include "cli/windows_snapshot.h"
 #include "cli/windows_tree.h"
 #include "diag/finding.h"
 #include "report/paste.h"
-#include "report/windows_check.h"
 #include "snapshot/snapshot.h"
 
 enum { O_REDACT = 1, O_TREE };
@@ -137,19 +137,6 @@ static int redact(struct take *c, const struct outcome *before, struct gm_err *e
 
 /* ------------------------------------------------------------------ the result */
 
-/* SOURCE_DATE_EPOCH as reproducible builds have it, else now. */
-static const char *date_text(struct arena *a)
-{
-    const char *stated = getenv("SOURCE_DATE_EPOCH");
-    uint64_t seconds;
-    time_t now = stated && str_u64(str_of(stated), &seconds) ? (time_t)seconds : time(NULL);
-    struct tm parts;
-    char text[32];
-    size_t n =
-        gmtime_r(&now, &parts) ? strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) : 0;
-    return n ? arena_strndup(a, text, n) : NULL;
-}
-
 /* How a check of the tree is called that starts as this one did. */
 static void print_command(struct take *c)
 {
@@ -193,41 +180,6 @@ static int snapshot_write_out(struct take *c, struct gm_err *err)
 
 /* ------------------------------------------------------------------ a Windows tree */
 
-/* Of a Windows tree the variables are the registry's, and those that are given. */
-static int begin_windows(struct take *c, struct gm_err *err)
-{
-    struct model_target_options asked = c->t.asked;
-    struct cli_env given = cli_target_given(&c->t);
-    asked.env = given.vars.items;
-    asked.n_env = given.vars.n;
-    int rc = snapshot_begin(&c->snapshot, &c->t.arena, &asked, err);
-    c->snapshot.kind = SNAPSHOT_WINDOWS;
-    c->snapshot.cpu = (struct ldso_cpu){// decides nothing there
-                                        .machine = ldso_cpu_own_machine(),
-                                        .platform = "windows",
-                                        .why = "Windows' loader does not ask for it"};
-    return rc;
-}
-
-/* The check that is recorded, with all that its report reads. */
-static int check_windows(struct take *c, struct root *root, struct gm_err *err)
-{
-    struct arena *a = &c->t.arena;
-    struct cli_windows_tree t;
-    struct cli_env given = cli_target_given(&c->t);
-    root_record(root, &c->snapshot.files);
-    int rc = cli_windows_open(&t, a, root, c->t.asked.target, &given, err);
-    if (rc > 0) {
-        cli_windows_judge(&t);
-        struct report_windows r = {.arena = a, .host = t.host, .all = t.all, .n = t.n};
-        json_decref(report_windows_check_json(&r));
-        rc = snap_finish(&c->snapshot.files, err);
-    }
-    cli_windows_close(&t);
-    pages_stop();
-    return rc;
-}
-
 static int take_windows(struct take *c, struct root *root)
 {
     struct gm_err err;
@@ -235,9 +187,8 @@ static int take_windows(struct take *c, struct root *root)
         return cli_fail(CLI_CANNOT, "snapshot: --redact is not available for a Windows tree: its "
                                     "registry holds names that are not looked for");
     }
-    int rc = begin_windows(c, &err);
-    rc = rc < 0 ? rc : check_windows(c, root, &err);
-    c->snapshot.made = date_text(&c->t.arena);
+    int rc = cli_windows_snapshot(&c->t, root, &c->snapshot, &err);
+    c->snapshot.made = cli_date(&c->t.arena);
     rc = rc < 0 ? rc : snapshot_write_out(c, &err);
     return rc == 0 ? CLI_OK
                    : cli_fail(CLI_CANNOT, "snapshot: %s", str_printable(&c->t.arena, err.text));
@@ -281,7 +232,7 @@ static int snapshot_run_with(void *command)
     }
     int rc = snapshot_begin(&c->snapshot, &c->t.arena, o, &err);
     rc = rc < 0 ? rc : check_once(c, true, &found, &err);
-    c->snapshot.made = date_text(&c->t.arena);
+    c->snapshot.made = cli_date(&c->t.arena);
     rc = rc < 0 || !c->redact ? rc : redact(c, &found, &err);
     rc = rc < 0 ? rc : snapshot_write_out(c, &err);
     return rc == 0 ? CLI_OK

@@ -5,7 +5,8 @@
 
 Compares status, standard output and standard error of the commands that need nothing of the system:
 --version, help, the knowledge base, the pages of causes, N logs of tests/explain/corpus
-(by a fresh seed, which is printed), names and texts beyond ASCII, wrong usage. Then what only Windows
+(by a fresh seed, which is printed), names and texts beyond ASCII, wrong usage, and of the trees of
+check.py. Then what only Windows
 has: its own paths, no DLLs but the system's, the notices of what it contains (--licenses), and one
 plain sentence for each absent command.
 """
@@ -22,9 +23,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import check  # noqa: E402
+
 TOP = Path(__file__).resolve().parent.parent.parent
 SYSTEM = {"ADVAPI32.dll", "KERNEL32.dll", "SHELL32.dll", "msvcrt.dll"}
-ABSENT = ["check", "fix", "enable", "disable", "run", "probe", "container", "snapshot"]
+ABSENT = ["enable", "disable", "run", "probe", "container"]
 
 
 class Two:
@@ -107,6 +111,50 @@ def own_notices(two):
               else f"status {status}, lists {sorted(listed)}, and not {sorted(wanted)}")
 
 
+def trees(two, seed):
+    """check, fix, why and explain of Windows trees, and snapshots that the other executable reads."""
+    sample = seed.sample(check.CASES, 12)
+    for number, (name, make, target, status, *_) in enumerate(check.CASES):
+        tree = two.folder / f"tree {number}"
+        tree.mkdir()
+        make(tree)
+        words = [*([target] if target else []), "--root", tree.name]
+        two.same("check", *words, "--json", status=status)
+        if (name, make) not in [(c[0], c[1]) for c in sample]:
+            continue
+        two.same("check", *words, status=status)
+        two.same("fix", *words)
+        two.same("fix", *words, "--json")
+        two.same("check", *words, "--html", "-")
+        two.same("explain", "--root", tree.name, "--", "Library cublas64_12.dll is not found or cannot be loaded")
+        real = two.run("linux", "check", *words, "--json")
+        for one, other in (("windows", "linux"), ("linux", "windows")):
+            taken = two.run(one, "snapshot", *words)
+            again = two.run(other, "check", "--snapshot", "-", "--json", text=taken[1])
+            two.count(f"{name}: a snapshot of {one} for {other}",
+                      None if taken[0] == 0 and again[:2] == real[:2] else (taken[2], again[0], again[2]))
+
+
+def of_this_machine(two):
+    """Without --root the drives are those of the running system, and variables the process's."""
+    python = Path(two.env["WINEPREFIX"]) / "drive_c/Python312"
+    check.python(python.parent)
+    check.ctranslate2(python.parent)
+    status, out, err = two.run("windows", "check", "--json")
+    found = [e["path"] for e in json.loads(out or b"{}").get("environments", [])]
+    two.count("check of this machine", None if status == 3 and found == ["C:\\Python312"]
+              else (status, found, err))
+    (python / "Lib/site-packages/ctranslate2/libiomp5md.dll").unlink()
+    status, out, err = two.run("windows", "check", "C:\\Python312")
+    two.count("check of a folder", None if status == 1 and b"libiomp5md.dll, which" in out else (status, out, err))
+    status, out, err = two.run("windows", "why", str(Path("C:/Python312/Lib/site-packages/ctranslate2/ctranslate2.dll")),
+                               "--exe", "C:\\Python312\\python.exe")
+    two.count("why of this machine", None if status == 1 and b"libiomp5md.dll" in out else (status, out, err))
+    text = "ImportError: DLL load failed while importing _ext: The specified module could not be found."
+    status, out, err = two.run("windows", "explain", "--here", "--", text)
+    two.count("explain --here", None if status == 1 and b"libiomp5md.dll, which" in out else (status, out, err))
+
+
 def windows_alone(two, exe):
     for absent in ABSENT:
         status, out, err = two.run("windows", absent)
@@ -143,6 +191,8 @@ def main():
             beyond_ascii(two)
             own_notices(two)
             windows_alone(two, args.exe)
+            of_this_machine(two)
+            trees(two, random.Random(args.seed))
         finally:
             subprocess.run(["wineserver", "-k"], env=two.env, check=False)
             subprocess.run(["wineserver", "-w"], env=two.env, check=False)

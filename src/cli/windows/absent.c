@@ -14,14 +14,11 @@ static int absent_run(const struct cli_command *self, int argc, char **argv)
     const struct cli_command command = {                                                           \
         .name = word, .summary = "not available on Windows", .run = absent_run}
 
-ABSENT(cli_check, "check");
-ABSENT(cli_fix, "fix");
 ABSENT(cli_enable, "enable");
 ABSENT(cli_disable, "disable");
 ABSENT(cli_run, "run");
 ABSENT(cli_probe, "probe");
 ABSENT(cli_container, "container");
-ABSENT(cli_snapshot, "snapshot");
 ABSENT(cli_export, "export");
 ABSENT(cli_fleet, "fleet");
 ABSENT(cli_needs, "needs");
