@@ -208,7 +208,7 @@ static int step_link(struct way *w, struct snap_node *link)
     if (link->link_rc < 0 || ++w->links > LINKS_MAX) {
         return link->link_rc < 0 ? link->link_rc : -ELOOP;
     }
-    if (strlen(link->link) + strlen(w->rest) >= 2 * PATH_MAX) {
+    if (strlen(link->link) + strlen(w->rest) >= 2 * SNAP_PATH_MAX) {
         return -ENAMETOOLONG;
     }
     w->rest = arena_printf(w->scratch, "%s%s", link->link, w->rest);
@@ -239,7 +239,7 @@ static int snap_walk(struct snap *s, const char *path, bool follow_last, struct 
     if (!path[0]) {
         return -ENOENT;
     }
-    if (strlen(path) >= PATH_MAX) {
+    if (strlen(path) >= SNAP_PATH_MAX) {
         return -ENAMETOOLONG;
     }
     struct arena scratch;

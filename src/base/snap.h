@@ -112,7 +112,7 @@ struct snap {
     size_t n_misses;
 };
 
-enum { SNAP_MISSES_MAX = 100 };
+enum { SNAP_MISSES_MAX = 100, SNAP_PATH_MAX = 4096 }; // Linux's PATH_MAX, on every system
 
 void snap_init(struct snap *s, struct arena *a);
 

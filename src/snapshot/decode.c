@@ -144,7 +144,7 @@ static bool rc_of(const json_t *o, const char *key, json_int_t max, int *ret)
 /* Absolute, without empty parts, "." and "..". */
 static bool is_plain_path(const char *path)
 {
-    if (path[0] != '/' || strlen(path) >= PATH_MAX) {
+    if (path[0] != '/' || strlen(path) >= SNAP_PATH_MAX) {
         return false;
     }
     for (const char *p = path; p[1]; p += strcspn(p + 1, "/") + 1) {
@@ -350,7 +350,7 @@ static bool read_link(struct decoder *d, const json_t *o, struct snap_node *n)
     if (n->link) {
         n->link_rc = 0;
     }
-    return n->link_rc != 0 || (*n->link && strlen(n->link) < PATH_MAX);
+    return n->link_rc != 0 || (*n->link && strlen(n->link) < SNAP_PATH_MAX);
 }
 
 static bool type_named(const json_t *value, enum snap_type *ret)

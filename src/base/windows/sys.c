@@ -293,11 +293,12 @@ static DWORD protection_of(int protection)
     return protection & PROT_WRITE ? PAGE_READWRITE : protection ? PAGE_READONLY : PAGE_NOACCESS;
 }
 
-static void *map_file(int fd, size_t size)
+/* All of the file: a caller may ask for whole pages, which reach behind its end. */
+static void *map_file(int fd)
 {
     HANDLE file = (HANDLE)_get_osfhandle(fd);
     HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
-    void *data = mapping ? MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, size) : NULL;
+    void *data = mapping ? MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0) : NULL;
     if (!data) {
         errno = sys_errno();
     }
@@ -318,7 +319,7 @@ void *mmap(void *at, size_t size, int protection, int flags, int fd, long long o
         errno = data ? errno : ENOMEM;
         return data ? data : MAP_FAILED;
     }
-    void *data = map_file(fd, size);
+    void *data = map_file(fd);
     if (data && protection != PROT_READ && mprotect(data, size, protection) < 0) {
         (void)munmap(data, size); // errno is mprotect()'s
         data = NULL;
