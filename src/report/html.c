@@ -246,6 +246,11 @@ static unsigned char *pack(struct arena *a, const char *text, size_t n, size_t *
                                            MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) {
         return NULL;
     }
+    gz_header header = {.os = 3}; // whatever system writes it, the page is the same
+    if (deflateSetHeader(&z, &header) != Z_OK) {
+        (void)deflateEnd(&z); // nothing was written yet
+        return NULL;
+    }
     size_t cap = deflateBound(&z, (uLong)n);
     unsigned char *out = arena_alloc(a, cap);
     z.next_in = (unsigned char *)(uintptr_t)text; // which zlib does not write to
