@@ -26,9 +26,12 @@ import worlds  # noqa: E402
 CACHE = Path(os.environ.get("GPUMEND_CACHE") or Path.home() / ".cache/gpumend") / "windows"
 WHEELS = {"new": ["ctranslate2==4.8.1", "onnxruntime-gpu==1.31.1", "nvidia-cudnn-cu12==9.10.2.21",
                   "nvidia-cublas-cu12==12.9.2.10", "torch==2.4.0", "llvmlite==0.50.0",
-                  "bitsandbytes==0.50.2"],
-          "old": ["ctranslate2==4.5.0"]}
+                  "bitsandbytes==0.50.2", "cupy-cuda12x==13.6.0"],
+          "old": ["ctranslate2==4.5.0", "nvidia-cudnn-cu12==8.9.7.29", "llvmlite==0.44.0"],
+          "now": ["ctranslate2==4.8.5", "onnxruntime-gpu==1.22.0"]}
 SP, OLD = "C:\\Python312\\Lib\\site-packages", "C:\\Old\\Lib\\site-packages"
+NOW = "C:\\Now\\Lib\\site-packages"
+CUDNN_8, CUPY = OLD + "\\nvidia\\cudnn\\bin", SP + "\\cupy_backends\\cuda\\libs"
 TORCH, LIBS = SP + "\\torch\\lib", SP + "\\llvmlite.libs"
 CT2, ORT = SP + "\\ctranslate2", SP + "\\onnxruntime\\capi"
 CUBLAS, CUDNN = SP + "\\nvidia\\cublas\\bin", SP + "\\nvidia\\cudnn\\bin"
@@ -100,6 +103,36 @@ SCENARIOS = [
     ("bitsandbytes without cudart", ["add\t" + CUBLAS,
                                      load(IMPORT, SP + "\\bitsandbytes\\libbitsandbytes_cuda126.dll")],
      126),
+    ("cuDNN's main DLL, then a part by a plain call as it makes it", [load(IMPORT, CT2 + "\\cudnn64_9.dll"),
+                                                                      load("0", "cudnn_ops64_9.dll")], 126),
+    ("the same with its folder on PATH", ["path\t" + CUDNN, load(IMPORT, CT2 + "\\cudnn64_9.dll"),
+                                          load("0", "cudnn_ops64_9.dll")], None),
+    ("the same with its folder added", ["add\t" + CUDNN, load(IMPORT, CT2 + "\\cudnn64_9.dll"),
+                                        load("0", "cudnn_ops64_9.dll")], 126),
+    ("a part that was loaded by its path", [load(IMPORT, CUDNN + "\\cudnn_graph64_9.dll"),
+                                            load("0", "cudnn_graph64_9.dll")], None),
+    ("cuDNN 8 on PATH", ["path\t" + CUDNN_8, load("0", "cudnn_cnn_infer64_8.dll")], 0),
+    ("cuDNN 8 and zlibwapi.dll, which it opens later", ["path\t" + CUDNN_8, load("0", "cudnn_cnn_infer64_8.dll"),
+                                                        load("0", "zlibwapi.dll")], 126),
+    ("ctranslate2 4.8.5 as its import does", ["add\t" + NOW + "\\ctranslate2",
+                                              load(IMPORT, NOW + "\\ctranslate2\\ctranslate2.dll"),
+                                              load(IMPORT, NOW + "\\ctranslate2\\cudnn64_9.dll"),
+                                              load(IMPORT, NOW + "\\ctranslate2\\libiomp5md.dll")], 0),
+    ("onnxruntime's provider as it is loaded, nothing on PATH",
+     [load(ALTERED, ORT + "\\onnxruntime_providers_cuda.dll")], 126),
+    ("onnxruntime's provider, cuBLAS and cuDNN on PATH",
+     ["path\t" + CUBLAS + ";" + CUDNN, load(ALTERED, ORT + "\\onnxruntime_providers_cuda.dll")], None),
+    ("onnxruntime 1.22's provider, cuBLAS and cuDNN on PATH",
+     ["path\t" + CUBLAS + ";" + CUDNN,
+      load(ALTERED, NOW + "\\onnxruntime\\capi\\onnxruntime_providers_cuda.dll")], None),
+    ("onnxruntime's shared provider", [load(ALTERED, ORT + "\\onnxruntime_providers_shared.dll")], 0),
+    ("llvmlite 0.44", [load(IMPORT, OLD + "\\llvmlite\\binding\\llvmlite.dll")], None),
+    ("bitsandbytes for the CPU", [load(IMPORT, SP + "\\bitsandbytes\\libbitsandbytes_cpu.dll")], None),
+    ("bitsandbytes, cuBLAS added and torch's cudart missing",
+     ["add\t" + CUBLAS, load(IMPORT, SP + "\\bitsandbytes\\libbitsandbytes_cuda128.dll")], 126),
+    ("cupy's cuBLAS module without python312.dll", ["add\t" + CUBLAS, load(IMPORT, CUPY + "\\cublas.cp312-win_amd64.pyd")],
+     126),
+    ("cupy's cuBLAS module, nothing added", [load(IMPORT, CUPY + "\\cublas.cp312-win_amd64.pyd")], 126),
     ("loaded, freed, loaded from elsewhere", ["add\t" + CT2, load(DEFAULT, "libiomp5md.dll"), "free\t0",
                                               "add\t" + OLD + "\\ctranslate2",
                                               load(DEFAULT, "libiomp5md.dll")], None),
@@ -125,7 +158,7 @@ def wheels():
 
 def unpacked(drive, files):
     """Unpacks the DLLs of the wheels into the layout of Windows."""
-    for place, folder in (("new", "Python312"), ("old", "Old")):
+    for place, folder in (("new", "Python312"), ("old", "Old"), ("now", "Now")):
         site = drive / folder / "Lib/site-packages"
         site.mkdir(parents=True)
         for wheel in files[place]:
