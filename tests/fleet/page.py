@@ -164,7 +164,7 @@ class Page:
         elif "gpumend-features" in text and "install" not in text:
             seen = self.shell("scontrol --oneliner show node n1")[1]
             judge("features", "gpumend-compute-" in seen, seen)
-        elif "fleet report lines" in text:
+        elif "ansible-playbook" in text:
             judge("a report of three nodes", "nodes     3: 3 ok" in out, out)
         elif "ALERTS" in text:
             judge("the alert fires", self.until_alert(True))
