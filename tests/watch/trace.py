@@ -564,7 +564,9 @@ def what_check_foresees(lab):
     require(said == b"found\n" and not of(lines, "difference"), f"mended: {said}, {lines[-1]}")
     require(counted(lines) == (1, 1) and total(lines)["not_made"] > 0, f"mended: {lines[-1]}")
     said, lines = traced(launcher.PROGRAM, ASKS_FIRST="1")
-    require(said == b"found\n" and not of(lines, "difference"), f"asks first: {said}, {lines[-1]}")
+    # Before glibc 2.35 the flags of a dlopen from an object that is bound at once are not visible.
+    require(said == b"found\n" and (GLIBC_MINOR < 35 or not of(lines, "difference")),
+            f"asks first: {said}, {lines[-1]}")
     alone = ("--keep-env", "--no-preload")
     said, lines = traced(launcher.PROGRAM, *alone, LD_LIBRARY_PATH="/nowhere")
     require(said == b"not found\n" and counted(lines) == (1, 1), f"as it is: {said}, {lines[-1]}")
