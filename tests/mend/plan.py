@@ -66,6 +66,7 @@ OFFERED = {
     'compat-on-geforce': ['env', 'preload', 'hook'],
     'compat-branch-not-listed': ['env', 'preload', 'hook'],
     'compat-older-than-driver': ['env', 'preload', 'hook'],
+    'compat-beside-a-driver-with-the-note': ['env', 'preload', 'hook'],
 }
 
 
