@@ -26,13 +26,15 @@ void diag_windows_judge_build(struct diag_windows *n);
 void diag_windows_judge_driver(struct diag_windows *n);
 void diag_windows_judge_hip(struct diag_windows *n);
 
+/* windows_repair.c: the build that serves an AMD GPU. */
+void diag_windows_add_amd_repair(struct diag_windows *n, struct diag_windows_finding *f,
+                                 const struct host_gpu *g, const char *package);
+
 /* windows_use.c */
 void diag_windows_judge_first_use(struct diag_windows *n);
 bool diag_windows_is_cuda_build(struct diag_windows *n); // ctranslate2's
 
 /* windows_gfx.c */
 void diag_windows_judge_gfx(struct diag_windows *n);
-void diag_windows_add_amd_repair(struct diag_windows *n, struct diag_windows_finding *f,
-                                 const struct host_gpu *g, const char *package);
 
 #endif

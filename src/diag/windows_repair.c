@@ -3,6 +3,10 @@
 #include "diag/windows_internal.h"
 #include "winldr/path.h"
 
+#define AMD_PAGE                                                                                   \
+    "https://rocm.docs.amd.com/projects/radeon-ryzen/en/latest/docs/install/installrad/windows/"   \
+    "install-pytorch.html"
+
 /* ------------------------------------------------------------------ quoting */
 
 /* Within "..." the command prompt still replaces %NAME%, and no character prevents it. */
@@ -135,4 +139,91 @@ bool diag_windows_has_dll(struct diag_windows *n, const char *folder, const char
         winldr_files_get(n->files, winldr_path_join(n->arena, folder, dll));
     return e->kind == WINLDR_ENTRY_FILE && e->file->image.state == PE_STATE_OK &&
            e->file->image.machine == PE_MACHINE_AMD64;
+}
+
+/* ------------------------------------------------------------------ builds for AMD's GPUs */
+
+static bool names_gfx(const struct kb_build *b, const char *gfx)
+{
+    for (size_t i = 0; i < b->gfx.n; i++) {
+        if (strcmp(b->gfx.items[i], gfx) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "PinW/ctranslate2-rocm-rdna1: README.md" -> "https://github.com/PinW/ctranslate2-rocm-rdna1". */
+static const char *address_of(struct arena *a, const struct kb_build *b)
+{
+    struct str source = str_of(b->origin.sources.n ? b->origin.sources.items[0] : "");
+    struct str repository = str_cut(&source, ':');
+    bool is_repository = source.s && str_find_char(repository, '/') < repository.n &&
+                         str_find_char(repository, ' ') == repository.n;
+    return is_repository ? arena_printf(a, "https://github.com/%.*s/releases", (int)repository.n,
+                                        repository.s)
+                         : NULL;
+}
+
+/* The last build of ctranslate2 that has code for the GPU; NULL: none is known. */
+static const struct kb_build *build_for(struct diag_windows *n, const char *gfx)
+{
+    const struct kb_build *found = NULL;
+    struct kb_builds builds;
+    if (kb_builds(n->kb, &builds, NULL) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < builds.n; i++) {
+        const struct kb_build *b = &builds.rows[i];
+        if (strcmp(b->package, "ctranslate2") == 0 && b->rocm && names_gfx(b, gfx)) {
+            found = b;
+        }
+    }
+    return found;
+}
+
+static void add_ctranslate2_repair(struct diag_windows *n, struct diag_windows_finding *f,
+                                   const char *gfx)
+{
+    struct arena *a = n->arena;
+    const struct kb_build *b = build_for(n, gfx);
+    const char *address = b ? address_of(a, b) : NULL;
+    const char *says =
+        b ? arena_printf(a,
+                         "install the build of ctranslate2 %s for ROCm %s that has code for "
+                         "%s%s%s (%s)",
+                         b->versions, b->rocm, gfx, address ? ": " : "", address ? address : "",
+                         b->origin.note ? b->origin.note : "see its page")
+          : arena_printf(a, "use the CPU (device=\"cpu\"): no build of ctranslate2 for %s is known",
+                         gfx);
+    diag_windows_add_repair(n, f, (struct diag_windows_repair){.says = says});
+}
+
+/* AMD's own wheels are for RDNA 3 and later: the compatibility list of "PyTorch via PIP
+ * installation", rocm.docs.amd.com. */
+static void add_torch_repair(struct diag_windows *n, struct diag_windows_finding *f,
+                             const char *gfx)
+{
+    bool may_serve = strncmp(gfx, "gfx11", 5) == 0 || strncmp(gfx, "gfx12", 5) == 0;
+    const char *says =
+        may_serve
+            ? arena_printf(n->arena,
+                           "install AMD's wheels of torch for Windows and Python 3.12, if their "
+                           "list has this GPU (%s): " AMD_PAGE,
+                           gfx)
+            : arena_printf(
+                  n->arena,
+                  "use the CPU: AMD's wheels of torch for Windows are for gfx11 and gfx12, "
+                  "and gpumend knows no other release that has %s",
+                  gfx);
+    diag_windows_add_repair(n, f, (struct diag_windows_repair){.says = says});
+}
+
+void diag_windows_add_amd_repair(struct diag_windows *n, struct diag_windows_finding *f,
+                                 const struct host_gpu *g, const char *package)
+{
+    if (g->gfx.state == HOST_YES) {
+        (strcmp(package, "torch") == 0 ? add_torch_repair : add_ctranslate2_repair)(n, f,
+                                                                                    g->gfx.value);
+    }
 }
