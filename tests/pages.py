@@ -41,6 +41,7 @@ def load_script(name):
 
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(TOP / "scripts"))
 EMBED = load_script("pages-embed")
 
 
