@@ -202,6 +202,9 @@ static int settings(struct container *c)
         return status;
     }
     cli_only_look((struct sandbox){0});
+    if (!c->t.asked.root_path && !c->image.given) {
+        cli_target_leave_shell(&c->t); // the shell's variables are not those of a container
+    }
     c->host = ROOT_EMPTY;
     c->t.asked.host_path = c->t.asked.host_path ? c->t.asked.host_path : "/";
     if (root_open(&c->host, c->t.asked.host_path, &err) < 0) {

@@ -46,7 +46,12 @@ COMPOSE = "docker-compose==1.29.2"
 QUADLETS = ("/usr/libexec/podman/quadlet", "/usr/lib/podman/quadlet")    # from podman 4.4 on
 
 
+# What a shell inside one of NVIDIA's images has: no settings may take it for the container's own.
+OF_THE_SHELL = {"CUDA_VERSION": "13.0.2", "LD_LIBRARY_PATH": "/of/the/shell"}
+
+
 def run(exe, *arguments, **options):
+    options.setdefault("env", {**os.environ, **OF_THE_SHELL})
     return subprocess.run([str(exe), "container", *map(str, arguments)], capture_output=True,
                           text=True, timeout=60, check=False, **options)
 
