@@ -5,6 +5,7 @@
  * anything else makes the verdict "unknown".
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -264,7 +265,8 @@ static bool read_state(struct export *e, struct str *ret_identity, uint64_t *ret
 {
     char text[128];
     struct stat st;
-    FILE *file = fopen(e->state, "re");
+    int fd = open(e->state, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO may have no writer
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     bool is_file = file && fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode);
     size_t n = is_file ? fread(text, 1, sizeof text, file) : 0;
     if (file) {

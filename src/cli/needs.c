@@ -1,6 +1,7 @@
 /* What a target needs of a node, and whether it runs on nodes that are at hand as files: those are
  * answered by a whole check with that node's facts. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -136,7 +137,8 @@ static void answer_of_report(const struct needs *n, struct model *m, const struc
 static int read_whole(struct arena *a, const char *path, struct str *ret)
 {
     struct stat st;
-    FILE *file = fopen(path, "re");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO may have no writer
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (!file || fstat(fileno(file), &st) < 0 || !S_ISREG(st.st_mode) ||
         st.st_size > SNAPSHOT_BYTES_MAX) {
         if (file) {

@@ -9,6 +9,7 @@ node on which the environment runs, and admits none on which the driver or the G
 and, from Slurm 23.11 on, --extra are evaluated by a real slurmctld. --few: a part of the matrix.
 """
 import json
+import os
 import re
 import subprocess
 import sys
@@ -22,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "trees"), str(HERE.parent / "causes")]
 import slurm_match  # noqa: E402
 from build import write  # noqa: E402
-from gpucode import CU121, CU130, cuda_library, hip_library  # noqa: E402
+from gpucode import CU121, CU130, cuda_library, cuda_program, hip_library  # noqa: E402
 from machines import MACHINES  # noqa: E402
 from tree import SYSTEM, TAG, Tree  # noqa: E402
 
@@ -231,6 +232,15 @@ def unknowns(counts, exe, folder):
         counts.judge(f"{name}: the driver", bool(needs["driver"]) == has_cublas and
                      ("which driver it needs" in said) != has_cublas, needs)
         counts.judge(f"{name}: its code", needs["compute_capabilities"] and "code for" not in said, needs)
+    os.mkfifo(folder / "fifo")
+    status, out, _ = run(exe, "needs", "/bin/true", "--on", folder / "fifo")
+    counts.judge("a FIFO without a writer", status == 3 and "cannot be read" in out, out)
+    made_by_nvcc = folder / "unknowns/made-by-nvcc"
+    made_by_nvcc.write_bytes(cuda_program(("sm_86", "compute_86:8.4")))
+    made_by_nvcc.chmod(0o755)
+    needs = json.loads(run(exe, "needs", made_by_nvcc, "--json")[1])["needs"]
+    counts.judge("a program's own code", [(r["from"], r["to"]) for r in needs["compute_capabilities"]][0] ==
+                 ("8.6", "8.6"), needs)
 
 
 # For these environments; the memory of what they name lies between that of the machines' GPUs.
