@@ -1,6 +1,5 @@
 #include "report/trace.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,7 +139,7 @@ static void request_text(const struct out *o, struct arena *a, const struct watc
         fprintf(o->file, ", which intercepts dlopen; requested by %s", str_printable(a, l->caller));
     }
     fputc('\n', o->file);
-    if (l && (l->flags & RTLD_NOLOAD) && r->settled && r->outcome != LDSO_REUSED) {
+    if (l && (l->flags & WATCH_NOLOAD) && r->settled && r->outcome != LDSO_REUSED) {
         fputs("  asks only whether it is loaded (RTLD_NOLOAD)\n  => not loaded\n", o->file);
         return;
     }

@@ -29,6 +29,8 @@
 #include "ldso/process.h"
 #include "inject/loss_page.h"
 
+enum { WATCH_NOLOAD = 4 }; // RTLD_NOLOAD, in glibc and in musl (bits/dlfcn.h, dlfcn.h)
+
 struct watch_candidate {
     const char *path;
     const char *via;    // "LD_LIBRARY_PATH", "rpath", "runpath", "cache", "default", "path"
@@ -52,7 +54,7 @@ struct watch_load {
     const char *caller;        // who called; NULL: not seen, only the loader's view is known
     const char *loader_caller; // whom the loader took for the caller
     const char *interposed_by; // whose dlopen was called instead of the loader's, or NULL
-    unsigned flags;            // RTLD_*; 0: not known
+    unsigned flags;            // RTLD_* of Linux; 0: not known
     long space;                // namespace asked for (dlmopen), 0: the program's
     int tid;
     int64_t time_us;
