@@ -23,6 +23,15 @@ static const char *mismatch(struct arena *a, const struct probe_driver *d)
                     strcmp(d->library_version, d->module_version) != 0;
     const char *which =
         versions ? arena_printf(a, " (%s and %s)", d->library_version, d->module_version) : "";
+    if (d->compat && d->own) {
+        return arena_printf(
+            a,
+            "%s is a forward-compatibility library (package cuda-compat) that does not go with "
+            "the loaded kernel module%s. Remove its folder from the search path (LD_LIBRARY_PATH, "
+            "ld.so.conf.d), or remove the package: the driver's own library is %s. The GPU itself "
+            "was not tested.",
+            library, which, d->own);
+    }
     return arena_printf(
         a,
         "%s does not match the version of the loaded kernel module%s, so the GPU cannot be used "
@@ -149,6 +158,9 @@ const char *probe_meaning(struct arena *a, const struct probe_run *run,
     const char *known = run->outcome == PROBE_FAIL ? by_code(a, run->code, driver) : NULL;
     if (known && strcmp(s->name, "visible-devices") != 0) {
         return known;
+    }
+    if (strcmp(s->name, "driver-version") == 0 && is_of_the_row(run, driver)) {
+        return mismatch(a, driver);
     }
     return is_of_the_row(run, driver)
                ? s->means

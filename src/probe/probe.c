@@ -185,13 +185,15 @@ static const char *known_fact(const struct probe_run *run, const char *key)
     return value && strcmp(value, "unknown") != 0 ? value : NULL;
 }
 
-/* What the stages before this one have found of the driver's files. */
-static struct probe_driver driver_files(const struct session *s)
+/* What this stage and those before it have found of the driver's files. */
+static struct probe_driver driver_files(const struct session *s, const struct probe_run *run)
 {
     const struct host *h = s->m->host;
     const struct host_library *usual = driver_library(h, "libcuda.so.1");
     const struct probe_run *opened = run_of(s, "driver-opens", -1);
-    const struct probe_run *version = run_of(s, "driver-version", -1);
+    const struct probe_run *version = strcmp(run->stage->name, "driver-version") == 0
+                                          ? run // not among those that ended yet
+                                          : run_of(s, "driver-version", -1);
     struct probe_driver d = {
         .library = opened ? probe_fact(&opened->facts, "library") : s->libcuda,
         .library_version = known_fact(version, "library.version"),
@@ -213,7 +215,7 @@ static struct probe_driver driver_files(const struct session *s)
 /* What is to be said of it beside its result. */
 static void add_remarks(const struct session *s, struct probe_run *run)
 {
-    const struct probe_driver driver = driver_files(s);
+    const struct probe_driver driver = driver_files(s, run);
     bool bad = run->outcome == PROBE_FAIL || run->outcome == PROBE_CRASHED;
     run->means = bad && !run->busy ? probe_meaning(s->a, run, &driver) : NULL;
     run->slow = run->outcome == PROBE_PASSED && !run->stage->module && run->ms >= SLOW_MS;

@@ -11,6 +11,7 @@
 #include "choose/device.h"
 #include "probe/choice.h"
 #include "probe/join.h"
+#include "probe/meaning.h"
 
 struct made {
     struct arena a;
@@ -265,6 +266,56 @@ static void two_vendors(void **state)
     arena_release(&m.a);
 }
 
+/* ------------------------------------------------------------------ the driver's versions */
+
+static void versions_that_differ(void **state)
+{
+    struct made m;
+    struct probe_driver d = {.library = "/usr/local/cuda/compat/libcuda.so.1",
+                             .library_version = "580.95.05",
+                             .module_version = "580.159.04"};
+    (void)state;
+    begin(&m);
+    struct probe_run *run = add(&m, "driver-version", -1, PROBE_FAIL, "the versions differ");
+    const char *says = probe_meaning(&m.a, run, &d);
+    assert_non_null(strstr(says, "580.95.05 and 580.159.04"));
+    assert_non_null(strstr(says, "restart the machine"));
+    d.compat = true;
+    d.own = "/usr/lib/libcuda.so.1";
+    says = probe_meaning(&m.a, run, &d);
+    assert_non_null(strstr(says, "package cuda-compat"));
+    assert_non_null(strstr(says, d.own));
+    assert_null(strstr(says, "restart"));
+    d.module_version = NULL; // then the stage did not fail for the versions
+    assert_null(strstr(probe_meaning(&m.a, run, &d), "cuda-compat"));
+    arena_release(&m.a);
+}
+
+/* ------------------------------------------------------------------ what ran */
+
+static void what_ran_is_believed(void **state)
+{
+    static const enum probe_outcome outcomes[] = {PROBE_PASSED, PROBE_FAIL};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct made m;
+        struct host h = {0};
+        struct model model = {.arena = &m.a, .host = &h};
+        struct host_gpu gpu = {.bdf = "0000:01:00.0", .usable = HOST_NO};
+        const struct host_problem p = {.id = "x", .text = "it is broken", .state = HOST_NO};
+        begin(&m);
+        VEC_PUSH(&m.a, &gpu.problems, p);
+        VEC_PUSH(&m.a, &h.gpus, gpu);
+        fact(&m, add(&m, "visible-devices", -1, PROBE_PASSED, "one"), "device.0.pci",
+             "0000:01:00.0");
+        add(&m, "kernel", 0, outcomes[i], "it ran, or not");
+        assert_int_equal(probe_believe(&m.r, &model), outcomes[i] == PROBE_PASSED);
+        assert_int_equal(model.host->gpus.items[0].usable,
+                         outcomes[i] == PROBE_PASSED ? HOST_YES : HOST_NO);
+        arena_release(&m.a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +325,8 @@ int main(void)
         cmocka_unit_test(sentences),
         cmocka_unit_test(findings_explain),
         cmocka_unit_test(two_vendors),
+        cmocka_unit_test(versions_that_differ),
+        cmocka_unit_test(what_ran_is_believed),
         cmocka_unit_test(hip_and_cudas_variable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
