@@ -222,6 +222,16 @@ static void take_answer(struct log *l, const struct log_line *line)
     }
 }
 
+/* The next line may take back the facts from `before` on. */
+static void ask(struct log *l, struct log_signature *s, size_t before)
+{
+    if (s->refuted_by.text && l->store.facts.n > before) {
+        l->refuted_by = &s->refuted_by;
+        l->asked = before;
+        l->answered = 0;
+    }
+}
+
 /* Facts of one signature in text; how many there were. */
 static unsigned match(struct log *l, size_t index, const struct log_line *line, size_t from)
 {
@@ -240,11 +250,7 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
         match_fields(s, text, at, rc, &fields);
         size_t before = l->store.facts.n;
         store_fact(l, index, s->id, &(struct log_said){s->kind, line, fields.items, fields.n});
-        if (s->refuted_by.text && l->store.facts.n > before) {
-            l->refuted_by = &s->refuted_by;
-            l->asked = before;
-            l->answered = 0;
-        }
+        ask(l, s, before);
     }
     return found;
 }
@@ -254,7 +260,8 @@ static bool says_nothing_new(struct log *l, size_t index, const struct log_line 
 {
     const struct log_signature *s = &l->rules->signatures[index];
     const struct log_said said = {s->kind, line, s->fields, s->n_fields};
-    bool constant = !s->regex.text || (s->regex.code && !s->regex.n_groups && !s->refuted_by.text);
+    bool constant =
+        !s->refuted_by.text && (!s->regex.text || (s->regex.code && !s->regex.n_groups));
     if (!constant || !store_has_enough(&l->store, &said, true)) {
         return false;
     }
@@ -266,7 +273,7 @@ static bool says_nothing_new(struct log *l, size_t index, const struct log_line 
 
 static void try_signature(struct log *l, size_t index, const struct log_line *line)
 {
-    const struct log_signature *s = &l->rules->signatures[index];
+    struct log_signature *s = &l->rules->signatures[index];
     if (l->store.per_signature[index] >= LOG_PER_SIGNATURE_MAX) {
         l->store.dropped = true;
         if (l->sieve) {
@@ -278,8 +285,10 @@ static void try_signature(struct log *l, size_t index, const struct log_line *li
         return;
     }
     if (!s->regex.text) {
+        size_t before = l->store.facts.n;
         (void)store_add(&l->store, index, s->id,
                         &(struct log_said){s->kind, line, s->fields, s->n_fields});
+        ask(l, s, before);
         return;
     }
     if (!match(l, index, line, 0) && line->body) {
