@@ -563,5 +563,36 @@ void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact
     first_in_time(&all, held, ret->n);
     for (size_t i = 0; i < ret->n; i++) {
         list[i] = held[i].candidate;
+        list[i].entry = (size_t)(held[i].rule - r->rules);
+        list[i].overridden = held[i].overridden;
     }
+}
+
+static bool rests_on(const struct log_candidate *c, uint64_t line)
+{
+    for (size_t i = 0; i < c->n_evidence; i++) {
+        if (c->evidence[i]->line == line) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool log_reads_again(const struct log_candidate *verdict, const struct log_candidate *other)
+{
+    if (!verdict->cause || verdict->confidence < LOG_LIKELY || !other->n_evidence) {
+        return false;
+    }
+    for (size_t i = 0; i < other->n_evidence; i++) {
+        if (!rests_on(verdict, other->evidence[i]->line)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool log_contradicts(const struct log_candidate *verdict, const struct log_candidate *other)
+{
+    return log_reads_again(verdict, other) &&
+           (!other->cause || other->confidence < LOG_LIKELY || verdict->overridden[other->entry]);
 }

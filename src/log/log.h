@@ -104,6 +104,9 @@ struct log_candidate {
     size_t n_evidence;
     const struct log_repair *repairs; // for the log's platform, or for each one if it is not known
     size_t n_repairs;
+    size_t entry;                    // its number
+    const unsigned char *overridden; // a byte for each entry: 1: its own goes before that, at any
+                                     // remove
 };
 
 struct log_result {
@@ -130,6 +133,12 @@ void log_end(struct log *l);
 
 /* What the text says so far. The result lives in `a`, its facts in the log's arena. */
 void log_judge(struct log *l, struct arena *a, struct log_result *ret);
+
+/* Whether `other` only reads lines again on which `verdict` rests, which is likely at least. */
+bool log_reads_again(const struct log_candidate *verdict, const struct log_candidate *other);
+
+/* Whether it reads them less well, too: an answer that told both would contradict itself. */
+bool log_contradicts(const struct log_candidate *verdict, const struct log_candidate *other);
 
 /* How many facts there are: while it stays the same, so does the answer of log_judge(). */
 size_t log_facts_count(const struct log *l);

@@ -69,14 +69,31 @@ static uint64_t first_line(const struct log_candidate *c)
     return first;
 }
 
-/* Readings of other classes, the best of each, by line; how many. */
+/* Whether a reading adds to the verdict's lines only what contradicts it: its class has been read
+ * from them already, and less well. */
+static bool is_contradicted(const struct report_log *l, const struct log_candidate *best,
+                            size_t index)
+{
+    const struct log_candidate *list = l->result->candidates;
+    const char *class = report_log_class(&list[index]);
+    for (size_t i = 0; i <= index; i++) {
+        if (texts_are_same(report_log_class(&list[i]), class) && log_contradicts(best, &list[i])) {
+            return log_reads_again(best, &list[index]);
+        }
+    }
+    return false;
+}
+
+/* Readings of other classes, the best of each, by line, without those that contradict the verdict;
+ * how many. */
 static size_t also(const struct report_log *l, const struct log_candidate *best,
                    const struct log_candidate *ret[ALSO_MAX])
 {
     size_t n = 0;
     for (size_t i = 0; i < l->result->n && n < ALSO_MAX; i++) {
         const struct log_candidate *c = &l->result->candidates[i];
-        bool told = texts_are_same(report_log_class(c), report_log_class(best));
+        bool told = texts_are_same(report_log_class(c), report_log_class(best)) ||
+                    is_contradicted(l, best, i);
         for (size_t k = 0; k < n; k++) {
             told = told || texts_are_same(report_log_class(c), report_log_class(ret[k]));
         }

@@ -11,7 +11,8 @@ Windows must mean the same to the command prompt and to PowerShell, or its sente
 is meant. filled.jsonl has a log for
 each rule of what fills a command, puts one first, or decides by evidence: the first repair's command
 must contain `has` (null: it has none), its sentence `says`, `entry` is what was chosen (null: there
-is no verdict), and `also` are the causes of the other failures that must be told, by line.
+is no verdict), `also` are the causes of the other failures that must be told, by line, and `not_also`
+those that would contradict the verdict.
 """
 import json
 import os
@@ -139,7 +140,8 @@ def is_filled(row, answer):
     others = [(min(e["line"] for e in item["evidence"]), item["cause"]) for item in answer["also"]
               if item["evidence"]]
     if [line for line, _ in others] != sorted(line for line, _ in others) or \
-            not set(row.get("also", ())) <= {cause for _, cause in others}:
+            not set(row.get("also", ())) <= {cause for _, cause in others} or \
+            set(row.get("not_also", ())) & {item["cause"] for item in answer["also"]}:
         return False
     return command is wanted if wanted is None or command is None else wanted in command
 
