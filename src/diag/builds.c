@@ -178,6 +178,32 @@ static void rule_torch(struct diag *d, const struct machine *x)
     }
 }
 
+/* ------------------------------------------------------------------ ctranslate2 */
+
+/* For aarch64 the package index has no other build (CTranslate2, docs/hardware_support.md: the
+ * wheels for AArch64 are for the CPU; read in 4.8.1, which has no code for GPUs). */
+static void rule_ctranslate2(struct diag *d, const struct machine *x)
+{
+    const struct py_dist *dist = built_dist(d, "ctranslate2");
+    const struct host_gpu *g = x->nvidia ? x->nvidia : x->amd;
+    if (!dist || !g || model_build_of_dist(d->m, dist) != MODEL_BUILD_CPU) {
+        return;
+    }
+    struct diag_finding *f = add_build(d, DIAG_BUILD_WITHOUT_GPU, dist, g, "the CPU alone");
+    diag_evidence(
+        d, f, "libctranslate2 in %s requires no library of CUDA or ROCm and has no code for GPUs",
+        dist->site);
+    const char *machine = d->m->env->machine;
+    if (machine && strcmp(machine, "aarch64") == 0) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "Build ctranslate2 for %s from its source: its wheels for aarch64 are for the "
+                    "CPU alone.",
+                    g->vendor == HOST_NVIDIA ? "CUDA" : "ROCm");
+    } else {
+        repair_for(d, f, "ctranslate2", g);
+    }
+}
+
 /* ------------------------------------------------------------------ by the code in the library */
 
 static const struct {
@@ -382,6 +408,7 @@ void diag_rule_builds(struct diag *d)
     struct machine x = driver_machine(d);
     if (x.nvidia || x.amd || x.intel) {
         rule_torch(d, &x);
+        rule_ctranslate2(d, &x);
         rule_objects(d, &x);
         rule_pairs(d, &x);
     }

@@ -4,13 +4,14 @@ The libraries are small ELF files with fat binaries and offload bundles in the f
 ones (docs/gpu-code.md); the machines are those of tests/trees.
 """
 
+import os
 import sys
 from pathlib import Path
 
 from cases import case
 from devices import COMPAT, compat_library
 from gpufile import cuda_library, cuda_program, hip_library, with_sections  # noqa: F401
-from tree import LOADER, ORT_NEEDS, SYSTEM, TAG, compiled
+from tree import LOADER, ORT_NEEDS, SYSTEM, TAG, compiled, elf, elfgen
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trees"))
 from build import amd_nodes, merged, nvidia, system  # noqa: E402
@@ -238,6 +239,46 @@ def torch_for_the_cpu(t, bad):
 @case("build-without-gpu", "cpu-only-build", "torch", severity="warning", repair="pip install")
 def torch_for_the_cpu_without_gpu(t, bad):
     cpu_torch(t, RTX3060 if bad else MACHINES["cpu-only"][1], "None")
+
+
+def ctranslate2_build(t, image):
+    library = "libctranslate2-01234567.so.4"
+    t.ctranslate2("4.8.1")
+    t.put("%s/ctranslate2.libs/%s" % (t.site, library), image(library))
+
+
+@case("build-without-gpu", "cpu-only-build", "ctranslate2", severity="warning", repair="pip install",
+      evidence="has no code for GPUs")
+def ctranslate2_for_the_cpu(t, bad):
+    """A build of one's own; the twin has code for the GPU."""
+    t.python().machine(RTX3060)
+    for name in ("libcublas.so.12", "libcudnn.so.9"):
+        t.lib(SYSTEM + "/" + name)
+    ctranslate2_build(t, lambda name: with_sections(name, {}) if bad else cuda_library(name, CT2))
+
+
+@case("build-without-gpu", "cpu-only-build", "ctranslate2", severity="warning", repair="from its source",
+      evidence="has no code for GPUs")
+def ctranslate2_of_the_index_on_a_jetson(t, bad):
+    """For aarch64 the package index has no other build; the twin is an Arm machine without a GPU."""
+    arm = {"machine": elfgen.AARCH64}
+    t.put("/lib/ld-linux-aarch64.so.1", elf("ld-linux-aarch64.so.1", verdef=["GLIBC_PRIVATE"], **arm))
+    t.python(interp="/lib/ld-linux-aarch64.so.1", **arm)
+    library, ext = "ctranslate2.libs/libctranslate2-01234567.so.4", "ctranslate2/_ext.cpython-311-aarch64-linux-gnu.so"
+    data = bytearray(with_sections(os.path.basename(library), {}))
+    data[18:20] = elfgen.AARCH64.to_bytes(2, "little")
+    t.put("%s/%s" % (t.site, library), bytes(data))
+    t.lib("%s/%s" % (t.site, ext), soname=None, needed=[os.path.basename(library)],
+          rpath="$ORIGIN/../ctranslate2.libs", **arm)
+    t.put(t.site + "/ctranslate2/__init__.py", "")
+    t.dist("ctranslate2", "4.8.1", [library, ext])
+    t.put("/proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd atomics\nCPU architecture: 8\n")
+    if bad:
+        t.put("/proc/device-tree/compatible", "nvidia,p3767\0nvidia,tegra234\0")
+        t.put("/sys/module/nvgpu/initstate", "live\n")
+        t.put("/.gpumend-nodes", "/dev/nvgpu/igpu0/ctrl c 501 1 666 0 0 ok\n/dev/nvmap c 10 121 666 0 0 ok\n")
+        t.lib("/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1", **arm)
+    return {"args": ["--glibc", "2.36"]}
 
 
 @case("build-for-other-vendor", "cpu-only-build", "torch", severity="warning", repair="rocm",
