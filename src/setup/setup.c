@@ -108,7 +108,11 @@ static const char *gpu_refusal(const struct planner *p)
     if (g->vendor != HOST_NVIDIA || (toolkit && tegra)) {
         return NULL;
     }
-    if (tegra) {
+    // From Thor on CUDA is that of Arm servers [NVIDIA, "What's New in CUDA Toolkit 13.0 for Jetson
+    // Thor"], but its driver comes with JetPack, and no row of releases is for it.
+    const struct host_fact *capability = &g->compute_capability;
+    bool thor = tegra && capability->state == HOST_YES && strcmp(capability->value, "11.0") == 0;
+    if (tegra && !thor) {
         return "the wheels of the package index have no code for the GPU of a Jetson, whose CUDA "
                "is a part of JetPack";
     }
@@ -124,7 +128,10 @@ static const char *gpu_refusal(const struct planner *p)
                                 p->m->platform);
         }
     }
-    return "no release is known to have code for its GPU and to fit a driver that it can have";
+    return thor ? "which releases work with the driver of JetPack 7 is not known here; wheels for "
+                  "CUDA 13 on aarch64 that have code for sm_110 may"
+                : "no release is known to have code for its GPU and to fit a driver that it can "
+                  "have";
 }
 
 static int pins_for(struct planner *p, enum choose_device_kind device, struct gm_err *err)

@@ -69,6 +69,8 @@ CASES = [
     ("torch-no-bus", ["torch", "--root", "no-bus"], "unknown", ["its GPUs cannot be seen"]),
     ("torch-bus-unread", ["torch", "--root", "bus-unread"], "unknown", ["its GPUs cannot be seen"]),
     ("torch-wsl-no-gpu", ["torch", "--root", "wsl-no-gpu"], "unknown", ["its GPUs cannot be seen"]),
+    # Its CUDA is that of Arm servers: not what is said of Jetson boards before it.
+    ("torch-thor", ["torch", "--for", "jetson-agx-thor"], "cpu", ["JetPack 7", "sm_110"]),
     ("torch-spark", ["torch", "--for", "dgx-spark"], "gpu", ["580.65.06"]),
     ("cupy-cpu", ["cupy", "--root", "cpu-only"], "not", ["cannot work"]),
     ("cupy-h100", ["cupy", "--root", "h100"], "gpu", ["'cupy-cuda12x[ctk]==14.2.0'"]),
