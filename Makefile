@@ -83,6 +83,10 @@ test-packages: aarch64
 	@ninja -C $(BUILD) installed
 	@python3 tests/run.py --build $(BUILD) $@
 
+# What `run` puts into programs of aarch64, and the probe, under qemu's user mode.
+test-emulated: aarch64
+	@python3 tests/run.py --build $(BUILD) $@
+
 # What a release consists of, in dist/ (docs/RELEASE.md).
 release: wheel
 	@$(MAKE) --no-print-directory all
@@ -92,4 +96,4 @@ release: wheel
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run windows aarch64 test test-long test-explain test-scenarios test-stacks test-memory test-fleet test-setup test-windows test-packages test-machines differential bench mutants fuzz install wheel dist release clean
+.PHONY: all run windows aarch64 test test-long test-explain test-scenarios test-stacks test-memory test-fleet test-setup test-windows test-packages test-machines test-emulated differential bench mutants fuzz install wheel dist release clean

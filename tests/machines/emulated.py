@@ -58,6 +58,9 @@ def fill(root, exe):
     for name in ("tests", "docs/json"):
         shutil.copytree(TOP / name, root / "project" / name, symlinks=True)
     shutil.copy(exe, root / "project/gpumend")
+    helper = "src/inject/probe/gpumend-probe-helper"
+    (root / "project" / helper).parent.mkdir(parents=True)
+    shutil.copy(Path(exe).parent / helper, root / "project" / helper)
     for path in Path("/usr/bin").glob("aarch64-linux-gnu-*"):
         if path.name.endswith(("gcc", "g++", "cpp", "as", "ld", "ld.bfd", "ar", "nm", "ranlib", "collect2")):
             shutil.copy(path, root / "usr/bin" / path.name)

@@ -11,6 +11,7 @@ N skipped`."""
 import glob
 import json
 import os
+import platform
 import re
 import resource
 import shutil
@@ -220,7 +221,9 @@ def forked(bench):
 
 def unwound(bench):
     """Frames are those of libgcc's unwinder: without frame pointers, with arrays, through libc."""
-    for name, flags in (("-O2", ()), ("-O0", ("-O0",)), ("-O2 -fcf-protection=full", ("-fcf-protection=full",)),
+    # What marks the targets of jumps, and on aarch64 signs return addresses as well.
+    guarded = "-mbranch-protection=standard" if platform.machine() == "aarch64" else "-fcf-protection=full"
+    for name, flags in (("-O2", ()), ("-O0", ("-O0",)), (f"-O2 {guarded}", (guarded,)),
                         ("-Os", ("-Os", "-fno-optimize-sibling-calls"))):
         program = bench.program("unwind" + name.replace(" ", ""), "gpucall_program.c",
                                 HERE / "gpucall_static.c", *flags)
