@@ -28,6 +28,7 @@ struct finder {
     struct kb_compats compats;
     struct kb_drivers drivers;
     struct kb_toolkits toolkits;
+    struct kb_cudnns cudnns;
     unsigned capability; // ten times; 0: no GPU of NVIDIA's
     VEC(struct plan_solve_package *) packages;
 };
@@ -261,6 +262,39 @@ static bool engine_fits(const struct finder *f, const char *package, const char 
     return build_of(f, package, version) != NULL;
 }
 
+/* Whether a support matrix of cuDNN lists the GPU, or an older one of its generation. */
+static bool matrix_lists(const struct finder *f, const struct kb_cudnn *row)
+{
+    unsigned major = 0, minor = 0;
+    for (size_t i = 0; i < row->sm.n; i++) {
+        if (sscanf(row->sm.items[i], "%u.%u", &major, &minor) == 2 && major == f->capability / 10 &&
+            minor <= f->capability % 10) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Newer releases of cuDNN have nothing for old GPUs: where the newest support matrix that was read
+ * does not list the GPU, nothing newer than the newest one that does will do. */
+static bool cudnn_fits(const struct finder *f, const struct kb_release *r)
+{
+    const char *newest = NULL, *lists = NULL;
+    if (f->device != CHOOSE_DEVICE_CUDA || strncmp(r->package, "nvidia-cudnn-cu", 15) != 0) {
+        return true;
+    }
+    for (size_t i = 0; i < f->cudnns.n; i++) {
+        const struct kb_cudnn *row = &f->cudnns.rows[i];
+        if (row->cuda_major == atoi(r->package + 15)) {
+            newest = newer_of(row->cudnn, newest);
+            lists = matrix_lists(f, row) ? newer_of(row->cudnn, lists) : lists;
+        }
+    }
+    return !lists || !is_newer(newest, lists) ||
+           model_version_fits(f->a, arena_printf(f->a, "==%s.*", lists), r->version) ||
+           !is_newer(r->version, lists);
+}
+
 /* ------------------------------------------------------------------ releases */
 
 static bool wheel_fits(const struct finder *f, const struct kb_release *r)
@@ -292,13 +326,26 @@ static bool condition_holds(const struct finder *f, const char *when)
                      py_marker_eval(f->a, marker, &env) == PY_YES);
 }
 
+/* Whether the plan can name a release for the need: one that is known, or the one it is pinned to.
+ * Else pip finds one, as for all that metadata declares. */
+static bool can_name(const struct finder *f, const struct plan_solve_need *need)
+{
+    bool pinned =
+        need->set.n == 1 && need->set.items[0].op == PY_OP_EQ && !need->set.items[0].prefix;
+    for (size_t i = 0; i < f->releases.n && !pinned; i++) {
+        pinned = strcmp(f->releases.rows[i].package, need->package) == 0;
+    }
+    return pinned;
+}
+
 static void need_add(const struct finder *f, need_list *list, const char *package,
                      const char *versions, const char *source)
 {
     struct plan_solve_need need;
     for (size_t i = 0; i < list->n; i++) {
-        if (strcmp(list->items[i].package, package) == 0) {
-            list->items[i].files = true;
+        bool narrower = versions && *versions && !list->items[i].set.n;
+        if (strcmp(list->items[i].package, package) == 0 && !narrower) {
+            list->items[i].files = can_name(f, &list->items[i]);
             return;
         }
     }
@@ -416,7 +463,7 @@ static const struct plan_solve_package *package_of(void *arg, const char *name)
         }
         has_platforms = has_platforms || r->platforms.n;
         p->known = has_platforms; // else nothing is known of it for this platform
-        if (wheel_fits(f, r) && engine_fits(f, name, r->version)) {
+        if (wheel_fits(f, r) && engine_fits(f, name, r->version) && cudnn_fits(f, r)) {
             VEC_PUSH(f->a, &list, release_of(f, r));
         } else if (has_platforms) {
             VEC_PUSH(f->a, &refused, r->version);
@@ -568,6 +615,7 @@ static int areas_load(struct finder *f, struct gm_err *err)
     rc = rc < 0 ? rc : kb_builds(kb, &f->builds, err);
     rc = rc < 0 ? rc : kb_compats(kb, &f->compats, err);
     rc = rc < 0 ? rc : kb_drivers(kb, &f->drivers, err);
+    rc = rc < 0 ? rc : kb_cudnns(kb, &f->cudnns, err);
     return rc < 0 ? rc : kb_toolkits(kb, &f->toolkits, err);
 }
 
