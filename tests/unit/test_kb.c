@@ -246,7 +246,7 @@ static void rows_of_a_folder_are_added_and_replace(void **state)
     size_t middle = built_in.n / 2;
     put(f, "compat.json",
         arena_printf(&f->arena,
-                     DOC(ROW_ID("%s") "," ROW_ID("%s") "," ROW_ID("%s0") "," ROW_ID("%s")), ids[0],
+                     DOC(ROW_ID("%s") "," ROW_ID("%s") "," ROW_ID("%s!") "," ROW_ID("%s")), ids[0],
                      built_in.rows[middle].id, built_in.rows[middle].id, ids[2]));
     assert_int_equal(kb_open(&kb, &f->arena, &f->root, f->folder, &f->err), 0);
     assert_int_equal(kb_compats(&kb, &c, &f->err), 0);
