@@ -87,6 +87,8 @@ def lacking(tree, command):
         compat = [c for c in COMPAT if c["package"] == name and fits(newest["version"], c["versions"])]
         for need in [n for c in compat for n in c.get("needs", [])]:
             package = need["package"]
+            if "cuda-toolkit" in declared and package.startswith("nvidia-") and "-cu1" not in package:
+                continue  # it comes with an extra of that
             if package not in declared | set(wanted) and not is_served(tree, package) and not (
                     package in here and fits(here[package], need.get("versions"))):
                 yield "%s %s opens libraries of %s, which is neither there nor asked for: %s" % (
