@@ -64,17 +64,16 @@ static bool has_libcuda_problem(const struct host *h)
     return false;
 }
 
-static void without_problem(struct diag *d, const struct host_gpu *g, struct host_gpu *ret)
+static void without_problem(struct diag *d, struct host_gpu *g)
 {
-    *ret = *g;
-    ret->problems.items = NULL;
-    ret->problems.n = ret->problems.cap = 0;
-    for (size_t i = 0; i < g->problems.n; i++) {
-        if (!is_libcuda_problem(&g->problems.items[i])) {
-            VEC_PUSH(d->a, &ret->problems, g->problems.items[i]);
+    const struct host_gpu was = *g;
+    memset(&g->problems, 0, sizeof g->problems);
+    for (size_t i = 0; i < was.problems.n; i++) {
+        if (!is_libcuda_problem(&was.problems.items[i])) {
+            VEC_PUSH(d->a, &g->problems, was.problems.items[i]);
         }
     }
-    ret->usable = ret->problems.n ? ret->problems.items[0].state : HOST_YES; // as host_judge() does
+    g->usable = g->problems.n ? g->problems.items[0].state : HOST_YES; // as host_judge() does
 }
 
 void diag_see_own_libcuda(struct diag *d)
@@ -83,14 +82,9 @@ void diag_see_own_libcuda(struct diag *d)
     if (!h || d->m->host_elsewhere || !has_libcuda_problem(h) || !all_find_own(d)) {
         return;
     }
-    struct host *seen = arena_alloc(d->a, sizeof *seen);
-    *seen = *h;
-    seen->gpus.items = NULL;
-    seen->gpus.n = seen->gpus.cap = 0;
-    for (size_t i = 0; i < h->gpus.n; i++) {
-        struct host_gpu g;
-        without_problem(d, &h->gpus.items[i], &g);
-        VEC_PUSH(d->a, &seen->gpus, g);
+    struct host *seen = host_copy(h, d->a);
+    for (size_t i = 0; i < seen->gpus.n; i++) {
+        without_problem(d, &seen->gpus.items[i]);
     }
     d->m->host = seen;
 }

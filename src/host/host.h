@@ -403,6 +403,9 @@ void host_unset(struct host *h, const char *const *names, size_t n);
  * them, and as the GPU of a Tegra. */
 bool host_gpu_counts(const struct host_gpu *g);
 
+/* A copy whose GPUs may be changed; what they point to is shared. In the arena. */
+struct host *host_copy(const struct host *h, struct arena *a);
+
 /* The machine as it is known after a run: GPUs at these PCI addresses on which a kernel came back
  * right are usable, and what the files said against one is a remark (HOST_PROBLEM_RAN). `libcuda`:
  * the library by which, or NULL. `h` itself where that changes nothing, else a copy in the arena.

@@ -39,19 +39,29 @@ static struct host_gpu gpu_after_run(struct arena *a, const struct host_gpu *g)
     return now;
 }
 
+struct host *host_copy(const struct host *h, struct arena *a)
+{
+    struct host *copy = arena_alloc(a, sizeof *copy);
+    *copy = *h;
+    memset(&copy->gpus, 0, sizeof copy->gpus);
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        VEC_PUSH(a, &copy->gpus, h->gpus.items[i]);
+    }
+    return copy;
+}
+
 const struct host *host_after_run(const struct host *h, struct arena *a, const char *const *bdfs,
                                   size_t n, const char *libcuda)
 {
-    struct host *now = arena_alloc(a, sizeof *now);
-    bool changed = false;
-    *now = *h;
+    struct host *now = host_copy(h, a);
+    bool changed = libcuda && n;
     now->nvidia.ran_with = libcuda;
-    memset(&now->gpus, 0, sizeof now->gpus);
-    for (size_t i = 0; i < h->gpus.n; i++) {
-        const struct host_gpu *g = &h->gpus.items[i];
-        bool ran = g->usable != HOST_YES && ran_on(g, bdfs, n);
-        changed |= ran;
-        VEC_PUSH(a, &now->gpus, ran ? gpu_after_run(a, g) : *g);
+    for (size_t i = 0; i < now->gpus.n; i++) {
+        struct host_gpu *g = &now->gpus.items[i];
+        if (g->usable != HOST_YES && ran_on(g, bdfs, n)) {
+            *g = gpu_after_run(a, g);
+            changed = true;
+        }
     }
-    return changed || (libcuda && n) ? now : h;
+    return changed ? now : h;
 }
