@@ -10,7 +10,6 @@ import json
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 TOP = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOP / "tests/trees"), str(TOP / "tests/fleet")]
+from counted import Counts, free_ports  # noqa: E402
 from build import write  # noqa: E402
 from machines import MACHINES  # noqa: E402
 
@@ -32,25 +32,6 @@ NODES = {"fine": "geforce-desktop", "broken": "mismatched-driver", "unknown": "p
          "lost": "nvswitch-with-fabric-manager", "stale": "geforce-desktop", "absent": None}
 FIRING = {("GpumendBroken", "broken"), ("GpumendUnknown", "unknown"), ("GpumendGpuLost", "lost"), ("GpumendStale", "stale"),
           ("GpumendAbsent", "absent")}
-
-
-class Counts:
-    passed = failed = skipped = 0
-
-    def judge(self, name, good, what=""):
-        self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
-        if not good:
-            print(f"FAIL {name}: {what}")
-
-
-def free_ports(number):
-    sockets = [socket.socket() for _ in range(number)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 class Monitored:

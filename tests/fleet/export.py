@@ -20,6 +20,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "trees"))
+from counted import Counts  # noqa: E402
 from build import write  # noqa: E402
 from machines import MACHINES  # noqa: E402
 
@@ -36,15 +37,6 @@ update) case $3 in State=DRAIN) shift 3; printf 'NodeName=n1 Arch=x86_64\\n   St
    State=RESUME) printf 'NodeName=n1\\n   State=IDLE ThreadsPerCore=1\\n' ;; esac > "$(dirname "$0")/node" ;;
 esac
 """
-
-
-class Counts:
-    passed = failed = skipped = 0
-
-    def judge(self, name, good, what=""):
-        self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
-        if not good:
-            print(f"FAIL {name}: {what}")
 
 
 def run(exe, *words, before=(), **env):

@@ -21,6 +21,7 @@ import yaml
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "trees"), str(HERE.parent / "causes")]
+from counted import Counts  # noqa: E402
 import slurm_match  # noqa: E402
 from build import write  # noqa: E402
 from gpucode import CU121, CU130, cuda_library, cuda_program, hip_library  # noqa: E402
@@ -55,15 +56,6 @@ ENVIRONMENTS = {
     "rocm-mi300": rocm("gfx942"), "rocm-rdna": rocm("gfx1030", "gfx1100", "gfx1101"),
     "rocm-generic": rocm("gfx11-generic"), "rocm-xnack": rocm("gfx90a:xnack-", "gfx942:xnack-"),
 }
-
-
-class Counts:
-    passed = failed = 0
-
-    def judge(self, name, good, what=""):
-        self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
-        if not good:
-            print(f"FAIL {name}: {what}")
 
 
 def run(exe, *words):

@@ -20,20 +20,12 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "trees"))
+from counted import Counts  # noqa: E402
 from build import write  # noqa: E402
 from machines import MACHINES  # noqa: E402
 
 KINDS = ("geforce-desktop", "nvswitch-with-fabric-manager", "mi210", "cpu-only")
 PLANTED = {"driver": "999.1", "kernel": "1.2.3", "glibc": "2.99", "os": "Other", "target /opt/app": "eeeeeeeeeeee"}
-
-
-class Counts:
-    passed = failed = 0
-
-    def judge(self, name, good, what=""):
-        self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
-        if not good:
-            print(f"FAIL {name}: {what}")
 
 
 def run(exe, *words):

@@ -20,29 +20,11 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/mend"))
+from counted import Counts, free_ports  # noqa: E402
 import launcher  # noqa: E402
 
 PROGRAMS = ("slurmctld", "slurmd", "scontrol", "munged", "mungekey")
 NODES = ("n1", "n2", "n3")
-
-
-class Counts:
-    passed = failed = skipped = 0
-
-    def judge(self, name, good, what=""):
-        self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
-        if not good:
-            print(f"FAIL {name}: {what}")
-
-
-def free_ports(number):
-    sockets = [socket.socket() for _ in range(number)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 def build_plug_in(path):
