@@ -10,8 +10,8 @@ enum { SUBJECTS_MAX = 16, IMPORT_FLAGS = WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_D
 
 /* ------------------------------------------------------------------ the log */
 
-/* What a line of a failed load says; the first that is found counts. A code of 0 stands in the line
- * itself, or nowhere. Sources: CPython Modules/_ctypes and Lib/ctypes/__init__.py,
+/* What a line of a failed load says; the first code that is found counts. With 0, the line gives
+ * the code, or no line does. Sources: CPython Modules/_ctypes and Lib/ctypes/__init__.py,
  * Python/dynload_win.c; torch/__init__.py; CTranslate2 src/cuda/cublas_stub.cc; onnxruntime
  * core/platform/windows/env.cc; FormatMessage() in English. */
 static const struct {

@@ -120,7 +120,7 @@ static bool any_closed_before(const struct watch_process *p, uint64_t before)
 
 static bool is_compared(const struct watch_load *l)
 {
-    return !l->unknown && l->name && l->name[0] && l->space == 0 && !(l->flags & RTLD_NOLOAD);
+    return !l->unknown && l->name && l->name[0] && l->space == 0 && !(l->flags & WATCH_NOLOAD);
 }
 
 static struct watch_answer load_answer(const struct ldso_load *l)
