@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOMS = ["base", "elf", "pe", "hive", "ldso", "winldr", "gpu", "py", "host", "kb", "model", "snapshot", "log", "diag",
+ROOMS = ["base", "elf", "pe", "hive", "ldso", "winldr", "gpu", "py", "host", "kb", "variant", "model", "snapshot", "log", "diag",
          "plan", "apply", "launch", "choose", "setup", "image", "cdi", "container", "inject", "probe", "watch", "report", "node", "needs", "fleet", "api", "mcp", "cli"]
 SRC = Path(__file__).resolve().parent.parent / "src"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
