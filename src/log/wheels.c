@@ -184,6 +184,26 @@ static const char *requirement(struct arena *a, const struct kb_provider *wheel,
     return arena_printf(a, "%s%s", wheel->package, wheel->versions ? wheel->versions : "");
 }
 
+/* What pip installs for all libraries that are missing, as one quoted list goes on (a" "b); NULL if
+ * it is one package. */
+static const char *wheels_missing(const struct log_matched *m)
+{
+    const char *list = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_facts; i++) {
+        const char *library = log_fact_field(m->facts[i], "library");
+        const struct kb_provider *p = strcmp(m->facts[i]->kind, "library-not-found") == 0
+                                          ? provider_for(m, library, KB_MANAGER_PIP)
+                                          : NULL;
+        if (p && !(list && strstr(list, p->package))) {
+            const char *wheel = requirement(m->a, p, library);
+            list = list ? arena_printf(m->a, "%s\" \"%s", list, wheel) : wheel;
+            n++;
+        }
+    }
+    return n > 1 ? list : NULL;
+}
+
 /* ------------------------------------------------------------------ fields */
 
 /* libcudnn_ops.so.9 and libcudnn_ops.so.9.1.0 are. */
@@ -217,6 +237,9 @@ const char *provided_field(const struct log_matched *m, const char *library, str
     const struct kb_provider *p = NULL;
     if (str_is(field, "library_folder")) {
         return folder_shown(m, library);
+    }
+    if (str_is(field, "wheels")) {
+        return wheels_missing(m);
     }
     if (str_is(field, "toolkit_major")) {
         return toolkit_major(m);
