@@ -154,7 +154,7 @@ _gpumend()
         word="--names --engine --run --html --limit --json --help"
         ;;
     export)
-        word="--root --check --out --node --gpus --deadline --expire --state --heartbeat --drain --drain-count --drain-limit --help"
+        word="--root --check --probe --out --node --gpus --deadline --expire --state --heartbeat --drain --drain-count --drain-limit --help"
         ;;
     mcp)
         word="--allow --help"

@@ -71,7 +71,7 @@ function __gpumend_arguments
                 quadlet devcontainer apptainer enroot pyxis incus lxc nspawn dockerfile
             test (count $words) -gt 2; and __fish_complete_path (commandline -ct)
         case export
-            printf '%s\n' prometheus nfd npd slurm ndjson
+            printf '%s\n' prometheus nfd npd slurm slurm-features slurm-extra ndjson
         case fleet
             test (count $words) = 2; and printf '%s\n' report add; or __fish_complete_path (commandline -ct)
         case devices mcp

@@ -130,6 +130,8 @@ SUITES = [
     Suite("test-fleet", "fleet-alerts", 600, "{py} tests/fleet/alerts.py {exe}"),
     Suite("test-fleet", "fleet-page", 900, "{py} tests/fleet/page.py {exe}"),
     Suite("test", "fleet-deploy", 300, "{py} tests/fleet/deploy.py {exe}"),
+    # Needs root and a mount namespace.
+    Suite("test", "fleet-probe", 120, "{py} tests/fleet/probe.py {exe}"),
     Suite("test", "fleet-export", 300, "{py} tests/fleet/export.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py --files 20000 {exe}"),

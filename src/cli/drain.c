@@ -9,46 +9,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/child.h"
 #include "base/str.h"
+#include "cli/slurm.h"
 
-enum { HOUR = 3600, COUNT_BYTES_MAX = 256 << 10, LOCK_TRIES = 50, SCONTROL_MS = 15000 };
+enum { HOUR = 3600, COUNT_BYTES_MAX = 256 << 10, LOCK_TRIES = 50 };
 
 /* ------------------------------------------------------------------ scontrol */
 
 static int ask_scontrol(struct arena *a, const char *const *words, struct str *ret,
                         struct gm_err *err)
 {
-    extern char **environ;
-    struct child_end end;
-    const char *program = child_find(a, getenv("PATH"), "scontrol");
     VEC(const char *) argv = {0};
-    size_t n_env = 0;
-    if (!program) {
-        return gm_err_set(err, GM_ERR_LOOK, "scontrol is not on PATH");
-    }
     VEC_PUSH(a, &argv, "scontrol");
     for (; *words; words++) {
         VEC_PUSH(a, &argv, *words);
     }
     VEC_PUSH(a, &argv, NULL);
-    while (environ[n_env]) {
-        n_env++;
-    }
-    const struct child c = {.path = program,
-                            .argv = argv.items,
-                            .env = (const char *const *)(uintptr_t)environ,
-                            .n_env = n_env,
-                            .deadline_ms = SCONTROL_MS,
-                            .output_max_bytes = 64 << 10};
-    int rc = child_run(a, &c, &end, err);
-    if (rc == 0 && (end.status != 0 || end.timed_out)) {
-        rc = gm_err_set(err, GM_ERR_LOOK, "scontrol %s: %s", argv.items[1],
-                        end.timed_out ? "it did not answer"
-                                      : str_printable(a, str_dup(a, str_trim(end.output))));
-    }
-    *ret = rc == 0 ? end.output : (struct str){0};
-    return rc;
+    return cli_slurm_ask(a, argv.items, ret, err);
 }
 
 /* The text behind "KEY=" up to the next blank, or to the end of the line: reasons have blanks. */

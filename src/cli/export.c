@@ -1,18 +1,11 @@
 /*
- * The verdict of this node in the forms of the engines that act on it. Two processes: a child that
- * only looks (base/sandbox.h) prints one document (node/node.h) into a pipe; this one, which reads
- * no foreign file, checks it, writes its form, and drains. A child that crashes, hangs or prints
- * anything else makes the verdict "unknown".
+ * The verdict of this node in the forms of the engines that act on it. Children look and, with
+ * --probe, run the GPU (cli/node_child.h); this process writes the document's form, and drains.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/drain.h"
 #include "cli/limit.h"
+#include "cli/node_child.h"
 #include "cli/replace.h"
 #include "kb/kb.h"
 #include "node/node.h"
@@ -29,6 +23,7 @@
 enum {
     O_ROOT = 1,
     O_CHECK,
+    O_PROBE,
     O_OUT,
     O_NODE,
     O_GPUS,
@@ -55,11 +50,16 @@ static const struct cli_option options[] = {
     {"root", "DIR", "look at the node whose file system is DIR (a pod that has its host's)",
      O_ROOT},
     {"check", "TARGET", "check this environment or program, too; may be given again", O_CHECK},
+    {"probe", NULL,
+     "run the GPUs up to a first kernel, too, unless somebody's job is or may be on this node",
+     O_PROBE},
     {"out", "FILE", "write FILE, as a whole or not at all (default: standard output)", O_OUT},
     {"node", "NAME", "name of the node (default: SLURMD_NODENAME, NODE_NAME, or its host name)",
      O_NODE},
     {"gpus", "N", "fewer usable GPUs than N are a fault (default: 0)", O_GPUS},
-    {"deadline", "SECONDS", "give up after this time: the verdict is unknown (default: 30)",
+    {"deadline", "SECONDS",
+     "give up looking, and then probing, after this time each: the verdict is unknown (default: "
+     "30)",
      O_DEADLINE},
     {"expire", "SECONDS", "nfd: for how long the labels count (default: 10800)", O_EXPIRE},
     {"state", "FILE", "ndjson: print only what differs from the last line, which FILE keeps",
@@ -80,7 +80,7 @@ struct export
     VEC(const char *) targets;
     const char *out, *node, *state, *drain_count;
     uint64_t deadline, expire, heartbeat, drain_limit;
-    bool drain;
+    bool drain, probe;
     int64_t now;
 };
 
@@ -88,95 +88,6 @@ struct form {
     const char *name;
     int (*print)(struct export *e, const json_t *doc);
 };
-
-/* ------------------------------------------------------------------ looking */
-
-static _Noreturn void look_in_child(struct export *e, int output)
-{
-    struct gm_err err;
-    json_t *doc = NULL;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); // cannot fail for a valid signal
-    if (dup2(output, STDOUT_FILENO) < 0) {
-        _exit(CLI_CANNOT);
-    }
-    cli_only_look((struct sandbox){0});
-    int rc = node_look(&e->arena, &e->asked, &doc, &err);
-    if (rc < 0) {
-        doc = node_cannot(&e->arena, err.text);
-    }
-    rc = out_json_write(stdout, doc, JSON_COMPACT);
-    _exit(rc == 0 && fflush(stdout) == 0 ? CLI_OK : CLI_CANNOT);
-}
-
-/* Reads to the end of the pipe; NULL, or why that did not happen. */
-static const char *read_document(int fd, char *data, size_t *n, int64_t end_ms)
-{
-    for (*n = 0;;) {
-        int64_t left = end_ms - clock_ms();
-        struct pollfd wait = {fd, POLLIN, 0};
-        if (left <= 0 || poll(&wait, 1, (int)left) == 0) {
-            return "looking took longer than --deadline";
-        }
-        ssize_t got = read(fd, data + *n, NODE_BYTES_MAX - *n);
-        if (got == 0) {
-            return NULL;
-        }
-        if (got < 0 && errno != EINTR) {
-            return "the process that looks was lost";
-        }
-        *n += got > 0 ? (size_t)got : 0;
-        if (*n == NODE_BYTES_MAX) {
-            return "the answer is too large";
-        }
-    }
-}
-
-/* Waits for the child, which is killed first if its answer did not come. */
-static const char *end_child(struct arena *a, pid_t child, const char *why)
-{
-    int status = 0;
-    pid_t got;
-    if (why) {
-        (void)kill(child, SIGKILL); // is still ours: it was not waited for
-    }
-    while ((got = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
-    }
-    if (why || got < 0) {
-        return why ? why : "the process that looks was lost";
-    }
-    if (WIFSIGNALED(status)) {
-        return arena_printf(a, "the process that looks crashed with signal %d", WTERMSIG(status));
-    }
-    return WEXITSTATUS(status) == CLI_OK ? NULL : "the process that looks failed";
-}
-
-static json_t *document_of(struct export *e)
-{
-    struct arena *a = &e->arena;
-    int ends[2];
-    size_t n = 0;
-    char *data = arena_alloc(a, NODE_BYTES_MAX);
-    if (pipe(ends) < 0) {
-        return node_cannot(a, "no process could be started");
-    }
-    pid_t child = fork();
-    if (child == 0) {
-        (void)close(ends[0]);
-        look_in_child(e, ends[1]);
-    }
-    (void)close(ends[1]);
-    const char *why =
-        child < 0 ? "no process could be started"
-                  : read_document(ends[0], data, &n, clock_ms() + (int64_t)e->deadline * 1000);
-    (void)close(ends[0]);
-    why = child < 0 ? why : end_child(a, child, why);
-    json_t *doc = why ? NULL : json_loadb(data, n, JSON_REJECT_DUPLICATES, NULL);
-    if (doc && node_is_whole(doc)) {
-        return doc;
-    }
-    json_decref(doc);
-    return node_cannot(a, why ? why : "the answer of the process that looks is damaged");
-}
 
 /* ------------------------------------------------------------------ forms */
 
@@ -376,6 +287,7 @@ static int take_option(struct export *e, int id, const char *value)
     switch (id) {
     case O_ROOT: e->asked.root_path = value; return CLI_OK;
     case O_CHECK: return take_target(e, value);
+    case O_PROBE: e->probe = true; return CLI_OK;
     case O_OUT: e->out = value; return CLI_OK;
     case O_NODE: e->node = value; return CLI_OK;
     case O_GPUS: return take_number("gpus", value, 0, &e->asked.gpus_min);
@@ -411,6 +323,12 @@ static int check_words(const struct export *e)
                                                   : "export: --drain needs --drain-count FILE, a "
                                                     "file that all nodes share");
     }
+    if (e->probe && e->asked.root_path) {
+        return cli_fail(CLI_USAGE, "export: --probe is for this node, without --root");
+    }
+    if (e->probe && starts_with(form, "slurm-")) {
+        return cli_fail(CLI_USAGE, "export: --probe is not for %s", form);
+    }
     if (e->state && strcmp(form, "ndjson") != 0) {
         return cli_fail(CLI_USAGE, "export: --state is for the format ndjson");
     }
@@ -444,7 +362,9 @@ static int export_node(struct export *e)
     e->asked.cwd = cli_cwd(a);
     e->asked.uid = getuid();
     e->asked.on_host = cdi_files_note;
-    json_t *doc = document_of(e);
+    const struct cli_node n = {
+        .asked = e->asked, .name = e->node, .deadline_s = e->deadline, .probe = e->probe};
+    json_t *doc = cli_node_document(a, &n);
     node_sign(a, doc, e->node, time_text(a, e->now), (double)(clock_ms() - begin) / 1000);
     int rc = e->form->print(e, doc);
     json_decref(doc);
@@ -490,8 +410,9 @@ const struct cli_command cli_export = {
         "export looks at the GPUs and drivers as devices does, and with --check at "
         "environments,\n"
         "in a process of its own: if that crashes or hangs, the verdict is \"unknown\". With\n"
-        "--drain it starts scontrol; otherwise it starts nothing. It never drains a node that\n"
-        "it cannot judge, and never resumes one that others drained (docs/fleet.md).\n"
+        "--drain it starts scontrol, with --probe the GPUs and, where Slurm is, squeue; otherwise\n"
+        "it starts nothing. It never drains a node that it cannot judge, and never resumes one\n"
+        "that others drained (docs/fleet.md).\n"
         "\n"
         "Exit status: npd 0 ok, 1 broken, 3 unknown; slurm 1 broken, otherwise 0 (with --drain\n"
         "always 0); other formats 0 whatever the verdict, 3 if it could not be written.",

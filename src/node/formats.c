@@ -59,6 +59,17 @@ static bool findings_are_whole(const json_t *findings)
     return json_is_array(findings) && json_array_size(findings) <= NODE_FINDINGS_MAX;
 }
 
+static bool probe_is_whole(const json_t *doc)
+{
+    const json_t *probe = json_object_get(doc, "probe");
+    const char *result = text_of(probe, "result");
+    bool known = !probe;
+    for (int i = 0; result && i < NODE_PROBE_RESULTS; i++) {
+        known |= strcmp(result, node_probe_name((enum node_probe_result)i)) == 0;
+    }
+    return known;
+}
+
 bool node_is_whole(const json_t *doc)
 {
     const char *verdict = text_of(doc, "verdict"), *reason = text_of(doc, "reason");
@@ -70,12 +81,21 @@ bool node_is_whole(const json_t *doc)
            findings_are_whole(json_object_get(doc, "findings")) && json_is_object(cohort) &&
            (json_is_object(facts) || (json_is_null(facts) && strcmp(verdict, "ok") != 0)) &&
            has_texts(fact_of(doc, "compute_capabilities")) && has_texts(fact_of(doc, "gfx")) &&
-           json_is_array(json_object_get(doc, "targets"));
+           json_is_array(json_object_get(doc, "targets")) && probe_is_whole(doc);
 }
 
 const char *node_verdict(const json_t *doc)
 {
     return text_of(doc, "verdict");
+}
+
+void node_put_probe(struct arena *a, json_t *doc, enum node_probe_result result, const char *says)
+{
+    json_put(doc, "probe", node_probe_json(a, result, says));
+    if (result == NODE_PROBE_UNKNOWN && strcmp(node_verdict(doc), "ok") == 0) {
+        json_put(doc, "verdict", json_string("unknown"));
+        json_put(doc, "says", out_json_text(a, says));
+    }
 }
 
 const char *node_reason(const json_t *doc)
@@ -91,12 +111,27 @@ void node_sign(struct arena *a, json_t *doc, const char *name, const char *time,
     json_put(doc, "gpumend", json_string(GPUMEND_VERSION));
 }
 
+/* What a probe adds to the sentence of the verdict; "": it is in that, or there was none. */
+static const char *probe_clause(struct arena *a, const json_t *doc)
+{
+    const json_t *probe = json_object_get(doc, "probe");
+    const char *result = text_of(probe, "result"), *says = text_of(probe, "says");
+    bool works = result && strcmp(result, "works") == 0;
+    bool not_run = result && strcmp(result, "not-run") == 0;
+    return works     ? "; a kernel ran on them"
+           : not_run ? arena_printf(a, "; not probed: %s", says ? says : "?")
+                     : "";
+}
+
 const char *node_sentence(struct arena *a, const json_t *doc, size_t bytes_max)
 {
     const char *reason = node_reason(doc), *says = text_of(doc, "says");
     const char *verdict = node_verdict(doc);
-    const char *head = reason ? reason : strcmp(verdict, "ok") == 0 ? "ok" : "cannot tell";
-    char *text = str_printable(a, says ? arena_printf(a, "%s: %s", head, says) : head);
+    bool is_ok = strcmp(verdict, "ok") == 0;
+    const char *head = reason ? reason : is_ok ? "ok" : "cannot tell";
+    const char *more = is_ok ? probe_clause(a, doc) : "";
+    char *text = str_printable(
+        a, arena_printf(a, "%s%s%s%s", head, says ? ": " : "", says ? says : "", more));
     size_t n = 0;
     for (size_t step; text[n] && n < bytes_max; n += step) {
         (void)str_code_point(text + n, strlen(text + n), &step);
@@ -118,7 +153,9 @@ const char *node_line(struct arena *a, const json_t *doc)
 
 const char *node_identity(struct arena *a, const json_t *doc)
 {
-    static const char *const moving[] = {"time", "seconds"};
+    /* That the GPU was in use this time is news of a job, not of the node; a probe that failed is
+     * among the findings. */
+    static const char *const moving[] = {"time", "seconds", "probe"};
     json_t *copy = json_copy((json_t *)(uintptr_t)doc);
     for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) {
         (void)json_object_del(copy, moving[i]); // may be absent
@@ -189,6 +226,18 @@ static const char *cause_metric(struct arena *a, const json_t *doc)
     return text;
 }
 
+static const char *probe_metric(struct arena *a, const json_t *doc)
+{
+    const char *result = text_of(json_object_get(doc, "probe"), "result");
+    const char *text = metric(a, "gpumend_probe", "What came of running the GPUs: 1 for what did.");
+    for (int i = 0; result && i < NODE_PROBE_RESULTS; i++) {
+        const char *name = node_probe_name((enum node_probe_result)i);
+        text = arena_printf(a, "%sgpumend_probe{result=\"%s\"} %d\n", text, name,
+                            strcmp(result, name) == 0);
+    }
+    return result ? text : "";
+}
+
 /* A fact that is not known has no sample. */
 static const char *number_metric(struct arena *a, const json_t *doc, const char *key,
                                  const char *name, const char *help)
@@ -203,7 +252,7 @@ const char *node_prometheus(struct arena *a, const json_t *doc, int64_t now)
 {
     const json_t *cohort = json_object_get(doc, "cohort");
     const char *text = arena_printf(
-        a, "%s%s%s%s", verdict_metric(a, doc), cause_metric(a, doc),
+        a, "%s%s%s%s%s", verdict_metric(a, doc), cause_metric(a, doc), probe_metric(a, doc),
         number_metric(a, doc, "gpus", "gpumend_gpus", "GPUs that programs are expected to use."),
         number_metric(a, doc, "gpus_usable", "gpumend_gpus_usable",
                       "GPUs of these that can be used."));
@@ -344,7 +393,9 @@ const char *node_nfd(struct arena *a, const json_t *doc, const char *expires)
         a, "# +expiry-time=%s\n%s%s%s", expires, nfd_text(a, "verdict", node_verdict(doc)),
         nfd_text(a, "cause", node_reason(doc)),
         nfd_text(a, "cohort", text_of(json_object_get(doc, "cohort"), "host")));
-    text = arena_printf(a, "%s%s%s%s", text, nfd_text(a, "driver", driver),
+    text = arena_printf(a, "%s%s%s%s%s", text,
+                        nfd_text(a, "probe", text_of(json_object_get(doc, "probe"), "result")),
+                        nfd_text(a, "driver", driver),
                         node_nvidia_is_open(doc) ? NFD_PREFIX "nvidia-open=true\n" : "",
                         nfd_number(a, "driver-number", driver ? node_driver_number(driver) : 0));
     text =

@@ -6,6 +6,10 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
+#include "node/node.h"
+
+/* The document's part about a probe; a new reference. */
+json_t *node_probe_json(struct arena *a, enum node_probe_result result, const char *says);
 
 /* A text as the value of a label. */
 const char *node_label_value(struct arena *a, const char *text);

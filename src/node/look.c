@@ -10,6 +10,7 @@
 #include "diag/finding.h"
 #include "ldso/loader.h"
 #include "model/target.h"
+#include "node/internal.h"
 #include "node/node.h"
 #include "py/dist.h"
 #include "report/devices.h"
@@ -238,6 +239,7 @@ struct look {
     const char *reason, *says; // of the first error
     const char *unsure;        // the first that makes it unknown
     json_t *findings, *targets;
+    json_t *probe; // NULL: none was asked for
     size_t n_left_out;
 };
 
@@ -320,6 +322,36 @@ static void judge_machine(struct look *l, const struct host *h, const struct dia
                                  (unsigned long long)l->asked->gpus_min));
     } else if (n.usable < l->asked->gpus_min) {
         weigh_verdict(l, DIAG_CANNOT_TELL, "whether the expected GPUs can be used is unknown");
+    }
+}
+
+/* ------------------------------------------------------------------ the GPU, run */
+
+const char *node_probe_name(enum node_probe_result result)
+{
+    static const char *const names[] = {[NODE_PROBE_WORKS] = "works",
+                                        [NODE_PROBE_BROKEN] = "broken",
+                                        [NODE_PROBE_UNKNOWN] = "unknown",
+                                        [NODE_PROBE_NOT_RUN] = "not-run"};
+    return names[result];
+}
+
+json_t *node_probe_json(struct arena *a, enum node_probe_result result, const char *says)
+{
+    json_t *o = json_object();
+    json_put(o, "result", json_string(node_probe_name(result)));
+    json_put(o, "says", out_json_text(a, says));
+    return o;
+}
+
+static void judge_probe(struct look *l, const struct node_probe *p)
+{
+    l->probe = node_probe_json(l->a, p->result, p->says);
+    if (p->result == NODE_PROBE_BROKEN) {
+        weigh_verdict(l, DIAG_BROKEN, NULL);
+        put_finding(l, "gpu-probe", DIAG_ERROR, NULL, NULL, p->says);
+    } else if (p->result == NODE_PROBE_UNKNOWN) {
+        weigh_verdict(l, DIAG_CANNOT_TELL, p->says);
     }
 }
 
@@ -431,6 +463,9 @@ static json_t *document_of(struct arena *a, const struct look *l, const char *sa
     json_put(doc, "cohort", cohort_of(a, facts, l->targets));
     json_put(doc, "targets", l->targets);
     json_put(doc, "facts", facts);
+    if (l->probe) {
+        json_put(doc, "probe", l->probe);
+    }
     return doc;
 }
 
@@ -467,7 +502,17 @@ int node_look(struct arena *a, const struct node_asked *asked, json_t **ret, str
     l.findings = json_array();
     l.targets = json_array();
     diag_run(&t.model, &r);
+    struct node_probe ran = {0};
+    if (asked->probe) {
+        asked->probe(asked->probe_arg, &t.model, &ran);
+    }
+    if (ran.changed) {
+        diag_run(&t.model, &r);
+    }
     judge_machine(&l, t.model.host, &r);
+    if (asked->probe) {
+        judge_probe(&l, &ran);
+    }
     json_t *facts = node_facts(a, &t.model, &t.store, l.elsewhere);
     model_target_close(&t);
     for (size_t i = 0; i < asked->n_targets; i++) {

@@ -26,6 +26,22 @@
 #include "ldso/store.h"
 #include "model/model.h"
 
+/* What came of running the GPU: NOT_RUN where somebody's job may be on it. */
+enum node_probe_result {
+    NODE_PROBE_WORKS,
+    NODE_PROBE_BROKEN,
+    NODE_PROBE_UNKNOWN,
+    NODE_PROBE_NOT_RUN,
+    NODE_PROBE_RESULTS
+};
+const char *node_probe_name(enum node_probe_result result); // "works", ..., "not-run"
+
+struct node_probe {
+    enum node_probe_result result;
+    const char *says; // one sentence
+    bool changed;     // it showed something of the machine that its files do not: judge again
+};
+
 enum { NODE_FINDINGS_MAX = 32, NODE_TARGETS_MAX = 16, NODE_BYTES_MAX = 256 << 10 };
 
 struct node_asked {
@@ -36,6 +52,9 @@ struct node_asked {
     const char *cwd;
     uid_t uid;
     void (*on_host)(struct root *r, struct arena *a, struct host *h); // as in model_target_options
+    /* Runs the GPU once the machine is known; NULL: nothing is run. */
+    void (*probe)(void *arg, struct model *m, struct node_probe *ret);
+    void *probe_arg;
 };
 
 /* A new reference, without "node", "time" and "seconds". GM_ERR_LOOK: nothing of the machine can be
@@ -59,6 +78,10 @@ const char *node_digest(struct arena *a, const char *text);
 
 /* The document of a node that could not be looked at. */
 json_t *node_cannot(struct arena *a, const char *why);
+
+/* Adds a probe's result to a document that was made without one. "unknown" takes "ok" away: it was
+ * asked for, and gave no answer. */
+void node_put_probe(struct arena *a, json_t *doc, enum node_probe_result result, const char *says);
 
 /* Whether a document is one: every key has the type that the forms rely on. */
 bool node_is_whole(const json_t *doc);

@@ -1,6 +1,15 @@
-"""What the suites of this folder share: how checks are counted, and ports on loopback."""
+"""What the suites of this folder share: how checks are counted, ports on loopback, a first process that can be seen."""
 
 import socket
+
+# For a shell in a mount namespace: the first process of a sandbox may hide its files from root as well, so that nobody
+# could tell who uses the GPUs. An empty one is put in its place.
+COVER_FIRST = """readlink /proc/1/fd/0 >/dev/null 2>&1 || {
+    mount -t tmpfs tmpfs /proc/1
+    mkdir -p /proc/1/fd /proc/1/task/1/fd
+    echo init > /proc/1/comm
+}
+"""
 
 
 class Counts:

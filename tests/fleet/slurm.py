@@ -7,6 +7,7 @@ drained; a gpumend that crashes, hangs, is missing or has a full disk drains nob
 node; a job with --gpumend=mend starts with the mended environment. Needs root and
 Debian's slurmctld, slurmd, slurm-client and munge; says what it skips.
 """
+import json
 import os
 import shlex
 import shutil
@@ -20,7 +21,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/mend"))
-from counted import Counts, free_ports  # noqa: E402
+from counted import COVER_FIRST, Counts, free_ports  # noqa: E402
 import launcher  # noqa: E402
 
 PROGRAMS = ("slurmctld", "slurmd", "scontrol", "munged", "mungekey")
@@ -238,6 +239,41 @@ def plug_in(c, counts):
     counts.judge("nobody is drained", c.until(lambda: c.state("n1")[0] == "IDLE"), c.state("n1"))
 
 
+def probes(c, counts):
+    """`export --probe` while a job has the node: running, suspended, ended; and in the job's own prolog."""
+    def says(node, before=()):
+        words = [*before, str(c.exe), "export", "ndjson", "--probe", "--node", node]
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", COVER_FIRST + 'exec "$@"', "sh", *words], env=c.env,
+                              capture_output=True, text=True, timeout=60, check=False)
+        return json.loads(done.stdout)["probe"]["says"] if done.stdout else done.stderr
+    nobody = says("n1")
+    if "no GPU" not in nobody:
+        print(f"SKIP probes: {nobody}")
+        counts.skipped += 1
+        return
+    job = subprocess.run(["sbatch", "--parsable", "-w", "n1", "--mem=1", f"--output={c.folder}/batch.log", "--wrap=sleep 60"],
+                         env=c.env, capture_output=True, text=True, timeout=60, check=True, cwd=c.folder).stdout.strip()
+    counts.judge("a job runs", c.until(lambda: "ALLOC" in c.state("n1")[0] or "MIX" in c.state("n1")[0]), c.state("n1"))
+    wanted = f"Slurm's job {job} is on this node"
+    counts.judge("not beside a job", says("n1") == wanted, says("n1"))
+    counts.judge("a node without a job", says("n2") == nobody, says("n2"))
+    counts.judge("a node that Slurm does not know", "Invalid node name" in says("n9"), says("n9"))
+    c.scontrol("suspend", job)
+    counts.judge("not beside a suspended job", says("n1") == wanted, says("n1"))
+    c.scontrol("resume", job)
+    subprocess.run(["scancel", job], env=c.env, timeout=30, check=True)
+    counts.judge("after the job", c.until(lambda: says("n1") == nobody, 60), says("n1"))
+    counts.judge("slurmctld does not answer", "Slurm's jobs cannot be determined" in says(
+        "n1", ("env", f"SLURM_CONF={c.folder}/none")), "")
+    said = c.folder / "said"
+    c.script("prolog", f"SLURM_CONF={c.folder}/slurm.conf PATH={os.environ['PATH']} unshare --mount sh -c "
+             f"{shlex.quote(COVER_FIRST + 'exec ' + shlex.join([str(c.exe), 'export', 'ndjson', '--probe', '--out', str(said)]))}")
+    subprocess.run(["srun", "-w", "n1", "--mem=1", "true"], env=c.env, timeout=60, check=True, cwd=c.folder)
+    text = json.loads(said.read_text())["probe"]["says"] if said.exists() else "nothing"
+    counts.judge("a prolog's own job does not count", text == nobody, text)
+    c.script("prolog", "exit 0")
+
+
 def prologs(c, counts):
     """Slurm itself runs the prolog of a job."""
     def job(node):
@@ -276,6 +312,7 @@ def main():
             drains(cluster, counts)
             nobody_is_drained(cluster, counts)
             features(cluster, counts)
+            probes(cluster, counts)
             plug_in(cluster, counts)
             prologs(cluster, counts)
         finally:
