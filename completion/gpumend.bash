@@ -131,7 +131,7 @@ _gpumend()
         return
         ;;
     needs:--as)
-        mapfile -t COMPREPLY < <(compgen -W "nfd cel require-cuda slurm slurm-extra" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "nfd cel require-cuda slurm slurm-extra wheel-variant" -- "$cur")
         return
         ;;
     fleet:--names | needs:--import | needs:--env | needs:--unset | needs:--platform | needs:--features | export:--node | export:--gpus | export:--deadline | export:--expire | export:--heartbeat | export:--drain-limit | check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | setup:--for | setup:--into | setup:--python | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc | why:--invert)

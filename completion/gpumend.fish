@@ -26,7 +26,7 @@ function __gpumend_values -a key
         case run:--device
             printf '%s\n' auto cuda rocm cpu
         case needs:--as
-            printf '%s\n' nfd cel require-cuda slurm slurm-extra
+            printf '%s\n' nfd cel require-cuda slurm slurm-extra wheel-variant
         case needs:--compute
             printf '%s\n' float16 float32 int8_float16 int8_float32
         case '*:--pid'

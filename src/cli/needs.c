@@ -23,7 +23,8 @@ enum { SNAPSHOT_BYTES_MAX = 256 << 20 };
 static const struct cli_option options[] = {
     {"on", "NODE", "whether it runs there: a node's file system, or its snapshot; again for more",
      O_ON},
-    {"as", "FORM", "print an expression: nfd, cel, require-cuda, slurm or slurm-extra", O_AS},
+    {"as", "FORM",
+     "print an expression: nfd, cel, require-cuda, slurm, slurm-extra or wheel-variant", O_AS},
     {"features", "LIST",
      "slurm: leave out alternatives that no node has; LIST is what sinfo prints for %f",
      O_FEATURES},
@@ -393,7 +394,8 @@ static int take_option(void *command, int id, const char *value)
         return c->form != NEEDS_FORMS ? CLI_OK
                                       : cli_fail(CLI_USAGE,
                                                  "needs: --as expects nfd, cel, "
-                                                 "require-cuda, slurm or slurm-extra, not %s",
+                                                 "require-cuda, slurm, slurm-extra or "
+                                                 "wheel-variant, not %s",
                                                  value);
     case O_MODEL: c->model_name = value; return CLI_OK;
     case O_COMPUTE:
@@ -480,6 +482,7 @@ const struct cli_command cli_needs = {
         "  require-cuda  NVIDIA_REQUIRE_CUDA\n"
         "  slurm         a constraint of Slurm over the features of gpumend export slurm-features\n"
         "  slurm-extra   an extra constraint of Slurm over gpumend export slurm-extra\n"
+        "  wheel-variant properties of wheel variants (PEP 825); a preview of a draft\n"
         "An expression is necessary, not sufficient: a node that it excludes does not run the\n"
         "target. With --on, each node is judged by a whole check with its facts.\n"
         "\n"

@@ -178,7 +178,8 @@ static const char *const form_names[] = {[NEEDS_NFD] = "nfd",
                                          [NEEDS_CEL] = "cel",
                                          [NEEDS_REQUIRE_CUDA] = "require-cuda",
                                          [NEEDS_SLURM] = "slurm",
-                                         [NEEDS_SLURM_EXTRA] = "slurm-extra"};
+                                         [NEEDS_SLURM_EXTRA] = "slurm-extra",
+                                         [NEEDS_WHEEL_VARIANT] = "wheel-variant"};
 
 enum needs_form needs_form_of(const char *name)
 {
@@ -387,6 +388,7 @@ const char *needs_expression(struct arena *a, const struct needs *n, enum needs_
     case NEEDS_REQUIRE_CUDA: return require_form(a, n, ret_why);
     case NEEDS_SLURM: return needs_slurm_constraint(a, n, ret_why);
     case NEEDS_SLURM_EXTRA: return needs_slurm_extra(a, n, ret_why);
+    case NEEDS_WHEEL_VARIANT: return needs_wheel_variant(a, n, ret_why);
     case NEEDS_FORMS: break;
     }
     *ret_why = "there is no such form";

@@ -91,12 +91,6 @@ static struct served both(struct served x, struct served y)
     return (struct served){GPU_SERVES_UNKNOWN, 0};
 }
 
-static const char *driver_of_isa(struct model *m, unsigned isa)
-{
-    const struct kb_driver *row = isa ? kb_driver_of_isa(m->kb, isa) : NULL;
-    return row ? row->linux_min : NULL;
-}
-
 static void put_ranges(struct model *m, const struct served *table, struct needs *ret)
 {
     for (unsigned n = NEEDS_CAPABILITY_MIN; n <= NEEDS_CAPABILITY_MAX; n++) {
@@ -109,9 +103,13 @@ static void put_ranges(struct model *m, const struct served *table, struct needs
             last->to = n;
             continue;
         }
+        const struct kb_driver *row = s.isa ? kb_driver_of_isa(m->kb, s.isa) : NULL;
         VEC_PUSH(m->arena, &ret->cuda,
-                 (struct needs_range){
-                     .from = n, .to = n, .by = s.by, .driver_min = driver_of_isa(m, s.isa)});
+                 (struct needs_range){.from = n,
+                                      .to = n,
+                                      .by = s.by,
+                                      .driver_min = row ? row->linux_min : NULL,
+                                      .cuda_min = row ? row->cuda : NULL});
     }
 }
 

@@ -27,6 +27,9 @@ const char *needs_no_expression(const struct needs *n);
 const char *needs_slurm_constraint(struct arena *a, const struct needs *n, const char **ret_why);
 const char *needs_slurm_extra(struct arena *a, const struct needs *n, const char **ret_why);
 
+/* The form of needs/variant.c. */
+const char *needs_wheel_variant(struct arena *a, const struct needs *n, const char **ret_why);
+
 /* Alternatives by memory: enough of it, and nodes of which it is unknown; one where none is asked.
  */
 int needs_memory_cases(const struct needs *n);

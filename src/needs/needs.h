@@ -29,6 +29,7 @@ struct needs_range {
                             // driver_min; _UNKNOWN: nothing is promised for them, as between Tegra
                             // and other GPUs
     const char *driver_min; // of PTX: "570.26", or NULL: not known; of native code NULL
+    const char *cuda_min;   // of that driver: "12.8.0", or NULL
 };
 
 /* What a named model takes of a GPU, by the rows and estimates of choose/need.h. An estimate is an
@@ -89,6 +90,7 @@ enum needs_form {
     NEEDS_REQUIRE_CUDA,
     NEEDS_SLURM,
     NEEDS_SLURM_EXTRA,
+    NEEDS_WHEEL_VARIANT,
     NEEDS_FORMS
 };
 
@@ -108,6 +110,8 @@ const char *needs_form_name(enum needs_form form);
  *   NEEDS_SLURM         Slurm's --constraint over `gpumend export slurm-features`
  *
  *   NEEDS_SLURM_EXTRA   Slurm's --extra over `gpumend export slurm-extra`
+ *
+ *   NEEDS_WHEEL_VARIANT properties of wheel variants as JSON, a preview (PEP 825 is a draft)
  */
 const char *needs_expression(struct arena *a, const struct needs *n, enum needs_form form,
                              const char **ret_why);

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""What a target needs of a node, and whether `check` says the same: tests/fleet/needs.py GPUMEND [--few] [--print] [--evaluate PROGRAM] [--slurm]
+"""What a target needs of a node, and whether `check` says the same: tests/fleet/needs.py GPUMEND [--few] [--print] [--evaluate PROGRAM] [--slurm] [--provider FOLDER]
 
 A matrix: environments (builds of torch for CUDA and ROCm with different code, C library, processor, pages) x the
 machines of tests/trees. For each pair `needs --on NODE` answers what `check --root ENVIRONMENT --host NODE` finds,
 and the expression that `needs --as nfd` prints, over the labels that `export nfd` writes for the node, excludes no
 node on which the environment runs, and admits none on which the driver or the GPU code is what is missing. With --evaluate that expression and the one for CEL are evaluated by Kubernetes' own code
 (evaluate/, built as PROGRAM), and a snapshot of the node answers as its files do. With --slurm those for Slurm's --constraint
-and, from Slurm 23.11 on, --extra are evaluated by a real slurmctld. --few: a part of the matrix.
+and, from Slurm 23.11 on, --extra are evaluated by a real slurmctld. --few: a part of the matrix. Wheel variants are evaluated by what NVIDIA's provider reports;
+with --provider by its own code, a checkout of wheelnext/nvidia-variant-provider.
 """
 import json
 import os
@@ -113,6 +114,75 @@ def attributes(node):
         return {}
     memory = facts.get("gpu_memory_mib")
     return {**({"memory": f"{memory}Mi"} if memory else {}), "driver": ".".join(str(int(x)) for x in (driver + ".0.0").split(".")[:3]), "compute": numbers[0] + ".0"}
+
+
+# The CUDA of a driver, as nvidia-smi and NVML print it: the toolkit that came with its branch.
+def cuda_of(driver):
+    rows = json.loads((HERE.parents[1] / "kb/drivers.json").read_text())["rows"]
+    key = lambda text: [int(x) for x in text.split(".")]  # noqa: E731
+    reached = [r["cuda"] for r in rows if r["kind"] == "toolkit" and key(r["linux"]) <= key(driver)]
+    return max(([int(x) for x in cuda.split(".")[:2]] for cuda in reached), default=None)
+
+
+def reported(node, provider=None):
+    """{(namespace, feature): values} that the providers report on a node (src/needs/variant.c has their code's names)."""
+    facts, found = node["facts"] or {}, {}
+    cuda = facts.get("driver") and facts.get("nvidia") and cuda_of(facts["driver"])
+    archs = sorted((tuple(map(int, c.split("."))) for c in facts.get("compute_capabilities") or []), reverse=True)
+    if cuda and cuda >= [11, 0]:
+        bounds = [f"{major}.{minor}" for major in range(11, cuda[0] + 1)
+                  for minor in range(21) if [major, minor] <= cuda] + [str(major) for major in range(11, cuda[0] + 1)]
+        found["nvidia", "cuda_version_lower_bound"] = set(bounds)
+        if archs and archs[0] >= (5, 0):
+            major, minor = archs[0]
+            found["nvidia", "sm_arch"] = {f"{major}{m}_real" for m in range(minor + 1)} | {f"{major}0_virtual"}
+        if provider:
+            found.update(by_provider(provider, cuda, archs))
+    if facts.get("gfx"):
+        found["amd", "gfx_arch"] = {g.partition(":")[0] for g in facts["gfx"]}
+    level = re.fullmatch(r"x86-64-v(\d)", facts.get("cpu_level") or "")
+    if level:
+        found["x86_64", "level"] = {f"v{n}" for n in range(1, int(level[1]) + 1)}
+    return found
+
+
+def by_provider(folder, cuda, archs):
+    """The same by NVIDIA's own provider, out of a checkout of it."""
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder), "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION":
+           ".".join(map(str, cuda))}
+    if archs:
+        env["NV_VARIANT_PROVIDER_FORCE_SM_ARCH"] = ".".join(map(str, archs[0]))
+    code = ("import json\nfrom nvidia_variant_provider.plugin import NvidiaVariantPlugin as P\n"
+            "print(json.dumps([[c.name, c.values] for c in P.get_supported_configs()]))")
+    out = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=env, capture_output=True, text=True, check=True)
+    return {("nvidia", name): set(values) for name, values in json.loads(out.stdout)}
+
+
+def fits(document, has):
+    """Whether one of the variants suits a machine (PEP 825): of each feature one value."""
+    return any(all(set(values) & has.get((space, feature), set()) for space, features in variant.items()
+                   for feature, values in features.items()) for variant in document["variants"].values())
+
+
+def variants(counts, asked, nodes):
+    """Wheel variants: where the environment runs, one fits; where the driver or the code is missing, none."""
+    n = 0
+    for name, node, answer, text in asked:
+        if text is None:
+            continue
+        document = json.loads(text)
+        words = [w for v in document["variants"].values() for space, features in v.items() for f, values in features.items()
+                 for w in (space, f, *values)]
+        counts.judge(f"{name}: wheel variant", set(document) == {"$schema", "default-priorities", "variants"} and
+                     all(re.fullmatch(r"[a-z0-9_.]+", w) for w in words) and
+                     all(re.fullmatch(r"[a-z0-9_.]{1,16}", label) for label in document["variants"]), text)
+        got = fits(document, nodes[node])
+        n += 1
+        if answer["answer"] == "runs":
+            counts.judge(f"{name} on {node}: a wheel variant fits", got, f"{document} {nodes[node]}")
+        elif answer["cause"] in ("driver-too-old", "gfx-not-covered", "no-gpu") and ("nvidia", "sm_arch") in nodes[node]:
+            counts.judge(f"{name} on {node}: no wheel variant fits", not got, f"{document} {nodes[node]}")
+    counts.judge("wheel variants were asked", n > 10, n)
 
 
 def admission(counts, program, exe, nodes):
@@ -282,7 +352,7 @@ def memory(counts, exe, name, env, nodes, labels, plain, asked, for_slurm):
 
 def main():
     exe, counts, asked, answers, for_slurm = Path(sys.argv[1]).resolve(), Counts(), [], {}, {}
-    few = "--few" in sys.argv
+    few, wheels = "--few" in sys.argv, []
     program = option("--evaluate") and Path(option("--evaluate")).resolve()
     with tempfile.TemporaryDirectory(prefix="gpumend-needs.") as folder:
         nodes = {}
@@ -314,11 +384,14 @@ def main():
                      {PREFIX + "nvidia-open", PREFIX + "amd-open"} & set(labels[node]))
                 asked.append((name, node, terms, labels[node], doc["expressions"]["cel"]))
             answers[env] = doc["nodes"]
+            wheels += [(name, node, answer, doc["expressions"]["wheel-variant"]) for answer, node in zip(doc["nodes"], nodes)]
             for_slurm[name] = env, {n: (terms, labels[n]) for n in nodes}, doc["expressions"]["slurm-extra"], []
         seen = set()
         for env, plain in list(answers.items()):
             if env.name in MODELS:
                 seen |= memory(counts, exe, env.name, env, nodes, labels, plain, asked, for_slurm)
+        variants(counts, wheels, {n: reported(json.loads(run(exe, "export", "ndjson", "--root", path)[1]), option("--provider"))
+                                  for n, path in nodes.items()})
         counts.judge("memory decides", {("runs", None), ("does-not-run", "too-small")} <= seen or few, seen)
         unknowns(counts, exe, Path(folder))
         if "--slurm" in sys.argv:
