@@ -178,7 +178,7 @@ def page(counts, exe, folder):
             words.append(word if word in (">>", ">", "|", "||") else shlex.quote(
                 Path(word).name if word.startswith(("/var/", "/etc/")) else word))
         status, said = run("sh", "-c", " ".join([shlex.quote(str(exe)), *words]), cwd=folder / "page")
-        no_words = "--as cel" in command or "--as require-cuda" in command  # for a program without a GPU
+        no_words = any(f"--as {form}" in command for form in ("cel", "require-cuda", "wheel-variant"))  # for a program without a GPU
         counts.judge(command, (status in (0, 1) or (status == 3 and no_words)) and "unknown option" not in said,
                      f"{status} {said}")
     counts.judge("the page has commands", len(commands) >= 10, len(commands))
