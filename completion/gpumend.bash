@@ -64,7 +64,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | export:--root | needs:--root | needs:--kb | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | check:--host | container:--root | container:--host | container:--kb | container:--folder | choose:--root | choose:--kb | setup:--root | setup:--kb | setup:--env | setup:--into | setup:--snapshot | probe:--kb | kb:--kb | why:--root | why:--cwd)
+    check:--root | export:--root | needs:--root | needs:--kb | variants:--root | variants:--kb | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | check:--host | container:--root | container:--host | container:--kb | container:--folder | choose:--root | choose:--kb | setup:--root | setup:--kb | setup:--env | setup:--into | setup:--snapshot | probe:--kb | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -134,14 +134,14 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "nfd cel require-cuda slurm slurm-extra wheel-variant" -- "$cur")
         return
         ;;
-    fleet:--names | needs:--import | needs:--env | needs:--unset | needs:--platform | needs:--features | export:--node | export:--gpus | export:--deadline | export:--expire | export:--heartbeat | export:--drain-limit | check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | setup:--for | setup:--into | setup:--python | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc | why:--invert)
+    fleet:--names | variants:--env | variants:--unset | needs:--import | needs:--env | needs:--unset | needs:--platform | needs:--features | export:--node | export:--gpus | export:--deadline | export:--expire | export:--heartbeat | export:--drain-limit | check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | setup:--for | setup:--into | setup:--python | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc | why:--invert)
         return
         ;;
     esac
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose setup container snapshot needs export fleet kb mcp --help --version --licenses" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose setup container snapshot needs variants export fleet kb mcp --help --version --licenses" -- "$cur")
         return
         ;;
     check)
@@ -149,6 +149,9 @@ _gpumend()
         ;;
     needs)
         word="--on --as --features --model --compute --import --root --env --unset --kb --platform --no-verify --limit --json --help"
+        ;;
+    variants)
+        word="--preview --on --index --static --root --env --unset --kb --limit --json --help"
         ;;
     fleet)
         word="--names --engine --run --html --limit --json --help"

@@ -415,6 +415,8 @@ def main():
         for words in ([], ["--on", "/", "--on", folder]):
             output = subprocess.run([exe, "needs", "/usr/bin/env", "--json", *words], capture_output=True,
                                     check=False).stdout
+            variants = subprocess.run([exe, "variants", "--preview", "--json", *(words and words[:2])], capture_output=True, check=False)
+            count(f"variants {len(words)}", schema_faults("variants.schema.json", json.loads(variants.stdout)))
             Path(folder, "lines").write_bytes(b"{\n" + b"\n".join(
                 subprocess.run([exe, "export", "ndjson", "--node", name, "--gpus", gpus], capture_output=True, check=False).stdout
                 for name, gpus in (("n1", "0"), ("n2", "0"), ("n3", "0"), ("n3", "64"), ("n4", "64"))))

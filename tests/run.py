@@ -106,6 +106,7 @@ SUITES = [
     Suite("test-long", "mend-faults", 600, "{py} tests/mend/faults.py {exe}"),
     Suite("test-long", "python", 1200, "{py} tests/python/run.py {exe}", "wheels"),
     # Skipped without root and a root file system with Python 3.15 (--make makes one).
+    Suite("test", "variants", 300, "{py} tests/python/variants.py {exe}"),
     Suite("test-long", "python-startup", 300, "{py} tests/python/startup.py {exe}"),
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
     Suite("test", "sandbox", 120, "{py} tests/safety/sandbox.py {exe}"),

@@ -38,7 +38,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_check, cli_fix, cli_enable, cli_disable, cli_run, cli_why,
-    cli_explain, cli_devices, cli_kb;
+    cli_explain, cli_devices, cli_kb, cli_variants;
 extern const struct cli_command cli_choose, cli_setup;
 extern const struct cli_command cli_probe;
 extern const struct cli_command cli_container;

@@ -7,9 +7,10 @@
 #include "version.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_check,   &cli_fix,     &cli_enable, &cli_disable, &cli_run,       &cli_why,
-    &cli_explain, &cli_devices, &cli_probe,  &cli_choose,  &cli_container, &cli_snapshot,
-    &cli_setup,   &cli_needs,   &cli_export, &cli_fleet,   &cli_kb,        &cli_mcp};
+    &cli_check,     &cli_fix,      &cli_enable,  &cli_disable, &cli_run,
+    &cli_why,       &cli_explain,  &cli_devices, &cli_probe,   &cli_choose,
+    &cli_container, &cli_snapshot, &cli_setup,   &cli_needs,   &cli_variants,
+    &cli_export,    &cli_fleet,    &cli_kb,      &cli_mcp};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *file)

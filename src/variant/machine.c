@@ -310,6 +310,9 @@ void variant_least(struct arena *a, const struct variant_machine *machines,
 
 /* ------------------------------------------------------------------ as static lists */
 
+/* The draft that uv 0.13 reads (its preview feature wheel-variants). */
+#define SCHEMA "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json"
+
 static json_t *texts_json(const variant_texts *list)
 {
     json_t *array = json_array();
@@ -319,11 +322,10 @@ static json_t *texts_json(const variant_texts *list)
     return array;
 }
 
-json_t *variant_static(struct arena *a, const struct variant_machine *m)
+json_t *variant_static(const struct variant_machine *m)
 {
-    (void)a;
     json_t *doc = json_object(), *priorities = json_object(), *providers = json_object();
-    json_t *namespaces = json_array(), *orders = json_object();
+    json_t *namespaces = json_array();
     for (size_t i = 0; i < m->namespaces.n; i++) {
         const struct variant_namespace *ns = &m->namespaces.items[i];
         json_t *features = json_object(), *names = json_array(), *provider = json_object();
@@ -334,63 +336,21 @@ json_t *variant_static(struct arena *a, const struct variant_machine *m)
                 json_add(names, json_string(f->name));
             }
         }
+        if (json_array_size(names) == 0) { // a provider must have features
+            json_decref(names);
+            json_decref(features);
+            json_decref(provider);
+            continue;
+        }
         json_add(namespaces, json_string(ns->name));
-        json_put(orders, ns->name, names);
+        json_put(provider, "feature-order", names); // features in JSON have no order
         json_put(provider, "static-properties", features);
         json_put(providers, ns->name, provider);
     }
     json_put(priorities, "namespace", namespaces);
-    json_put(priorities, "feature", orders);
-    json_put(doc, "$schema", json_string("https://variants-schema.wheelnext.dev/v0.0.2.json"));
+    json_put(doc, "$schema", json_string(SCHEMA));
     json_put(doc, "default-priorities", priorities);
     json_put(doc, "providers", providers);
     json_put(doc, "variants", json_object());
     return doc;
-}
-
-/* The packages and API endpoints of the providers, as their READMEs have them. */
-static const struct provider {
-    const char *ns, *package, *api;
-} providers[] = {
-    {"nvidia", "nvidia-variant-provider", "nvidia_variant_provider.plugin:NvidiaVariantPlugin"},
-    {"x86_64", "provider-variant-x86-64", "provider_variant_x86_64.plugin:X8664Plugin"},
-};
-
-static const struct provider *provider_of(const char *ns)
-{
-    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
-        if (strcmp(providers[i].ns, ns) == 0) {
-            return &providers[i];
-        }
-    }
-    return &providers[0];
-}
-
-static char *joined(struct arena *a, const variant_texts *values)
-{
-    char *text = arena_strdup(a, "");
-    for (size_t i = 0; i < values->n; i++) {
-        text = arena_printf(a, "%s%s\"%s\"", text, i ? ", " : "", values->items[i]);
-    }
-    return text;
-}
-
-const char *variant_static_uv(struct arena *a, const struct variant_machine *m, const char *by)
-{
-    char *text = arena_printf(a, "[metadata]\ncreated-by = \"%s\"\nversion = \"0.1\"\n", by);
-    for (size_t i = 0; i < m->namespaces.n; i++) {
-        const struct variant_namespace *ns = &m->namespaces.items[i];
-        const struct provider *p = provider_of(ns->name);
-        text = arena_printf(a,
-                            "%s\n[[provider]]\nresolved = [\"%s\"]\nplugin-api = \"%s\"\n"
-                            "namespace = \"%s\"\n\n[provider.properties]\n",
-                            text, p->package, p->api, ns->name);
-        for (size_t k = 0; k < ns->features.n; k++) {
-            const struct variant_feature *f = &ns->features.items[k];
-            if (!f->why) {
-                text = arena_printf(a, "%s%s = [%s]\n", text, f->name, joined(a, &f->values));
-            }
-        }
-    }
-    return text;
 }

@@ -15,7 +15,7 @@
  *     of its own): who says what a machine supports; static properties take precedence
  *   - wheelnext/nvidia-variant-provider, plugin.py at ffea5d3: the namespace "nvidia"
  *   - wheelnext/provider-variant-x86-64, plugin.py at 033f2c5: "level" of the namespace "x86_64"
- *   - astral-sh/uv, pull request 12203: the file of UV_VARIANT_LOCK
+ *   - uv 0.13.9, which reads the schemas peps/825/v0.1.1 and peps/850/v0.2.0
  *
  * Not determined: features of processors besides the level (their names are archspec's), versions
  * of aarch64, and "amd", whose provider renames its features from release to release. What needs
@@ -124,10 +124,8 @@ typedef VEC(struct variant_ranked) variant_ranking;
 void variant_rank(struct arena *a, const struct variant_document *doc,
                   const struct variant_machine *m, variant_ranking *ret);
 
-/* A document with providers' static properties and no variants; a new reference. */
-json_t *variant_static(struct arena *a, const struct variant_machine *m);
-
-/* The same as uv's UV_VARIANT_LOCK reads it (TOML); `by` made it. */
-const char *variant_static_uv(struct arena *a, const struct variant_machine *m, const char *by);
+/* A document with the providers' static properties and no variants, in the draft 0.2.0; a new
+ * reference. What is unknown, and a namespace with nothing, is left out. */
+json_t *variant_static(const struct variant_machine *m);
 
 #endif

@@ -55,7 +55,7 @@ def looks(env, folder):
         "container check": ["container", "check", env], "container docker": ["container", "docker", env],
         "container cdi": ["container", "cdi"], "container cdi --check": ["container", "cdi", "--check"],
         "kb": ["kb", "what provides libnvrtc.so.12"], "kb arch": ["kb", "arch", "/usr/bin/python3"],
-        "fleet": ["fleet", "report", log], "needs": ["needs", env, "--import", "torch"], "export": ["export", "ndjson", "--check", env], "snapshot": ["snapshot", env], "snapshot --tree": ["snapshot", env, "--tree", folder / "tree"],
+        "fleet": ["fleet", "report", log], "needs": ["needs", env, "--import", "torch"], "variants": ["variants", "--preview", env], "export": ["export", "ndjson", "--check", env], "snapshot": ["snapshot", env], "snapshot --tree": ["snapshot", env, "--tree", folder / "tree"],
     }
 
 

@@ -22,6 +22,7 @@ ABSENT(cli_container, "container");
 ABSENT(cli_export, "export");
 ABSENT(cli_fleet, "fleet");
 ABSENT(cli_needs, "needs");
+ABSENT(cli_variants, "variants");
 ABSENT(cli_mcp, "mcp");
 
 int cli_probing_run(const struct cli_probing *p, struct probe_report *ret, struct gm_err *err)
