@@ -41,6 +41,7 @@ static const char *const expressions[KINDS] = {
         "|^File \"|^what\\(\\)|^terminate called|\\(core dumped\\)"
         "|^(?:Segmentation fault|Aborted|Killed|Illegal instruction)\\b"
         "|^/?[\\w./+-]+:\\d+(?::\\d+)?: "
+        "|^[EWIF] [\\w./-]+\\.\\w+:\\d+\\] "
         "|^[\\w./-]+: (?:error|warning|symbol lookup|cannot|/|version|undefined|relocation|fatal)"
         "|^(?:Collecting|Downloading|Installing|Successfully|Using cached|Building wheel) "
         "|^Requirement already|^Looking in|^(?!\\w+ *=).*0x[0-9a-f]{6,}|^NVRM|\\[Errno"

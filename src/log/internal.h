@@ -19,6 +19,7 @@
 #include "log/spent.h"
 
 enum { LOG_GROUPS_MAX = 24, LOG_FIELDS_MAX = 16, LOG_ELEMENTS_MAX = 24 };
+enum { LOG_HELD_MAX = 3 }; // failures that one entry tells of
 
 /* An expression, compiled when it is first tried. */
 struct log_regex {

@@ -504,13 +504,51 @@ static bool has_message(const struct log_candidate *c)
     return false;
 }
 
+static bool is_same_text(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+static bool is_of_absent_library(const struct log_fact *f)
+{
+    return str_ends(str_of(f->kind), "-not-found") || str_ends(str_of(f->kind), "-not-opened");
+}
+
+/* Whether two messages alike name two things: a tool's message of two lines names one. */
+static bool name_two(const struct log_fact *a, const struct log_fact *b)
+{
+    static const char *const things[] = {"library", "object", "file", "package"};
+    bool alike =
+        strcmp(a->kind, b->kind) == 0 || (is_of_absent_library(a) && is_of_absent_library(b));
+    for (size_t i = 0; alike && i < sizeof things / sizeof *things; i++) {
+        const char *x = log_fact_field(a, things[i]), *y = log_fact_field(b, things[i]);
+        if (x && y) {
+            return strcmp(x, y) != 0;
+        }
+    }
+    return false;
+}
+
+bool log_is_same_failure(const struct log_candidate *a, const struct log_candidate *b)
+{
+    if (!is_same_text(a->cause, b->cause)) {
+        return false;
+    }
+    const struct log_fact *x = a->n_evidence ? a->evidence[0] : NULL;
+    const struct log_fact *y = b->n_evidence ? b->evidence[0] : NULL;
+    bool same_repair = a->n_repairs && b->n_repairs && a->repairs[0].command &&
+                       is_same_text(a->repairs[0].command, b->repairs[0].command);
+    return !x || !y || x->line == y->line || !name_two(x, y) || same_repair ||
+           is_same_text(a->culprit, b->culprit);
+}
+
 /* Whether an entry tells of a failure of its own that came before the one that goes first: all its
  * lines are earlier, and it is as sure a message as a verdict needs, or the process died of it. */
 static bool comes_before(const struct log_matched *all, const struct log_held *earlier,
                          const struct log_held *first)
 {
     const struct log_candidate *a = &earlier->candidate, *b = &first->candidate;
-    if (!a->cause || !b->cause || strcmp(a->cause, b->cause) == 0 || !a->n_evidence ||
+    if (!a->cause || !b->cause || log_is_same_failure(a, b) || !a->n_evidence ||
         place_last(a) >= place_first(b) || !has_message(b) || earlier->rule->shows < SHOWS_HINT ||
         first->overridden[earlier->rule - all->rules->rules]) {
         return false;
@@ -537,27 +575,70 @@ static void first_in_time(const struct log_matched *all, struct log_held *held, 
     }
 }
 
+/* Leaves out the facts of the line that a reading begins with. */
+static void facts_drop_line(struct log_matched *m, const struct log_candidate *c)
+{
+    const struct log_fact **rest = arena_array(m->a, m->n_facts + 1, sizeof *rest);
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_facts; i++) {
+        if (m->facts[i]->place != c->evidence[0]->place) {
+            rest[n++] = m->facts[i];
+        }
+    }
+    m->facts = rest;
+    m->n_facts = n;
+}
+
+static struct log_held held_of(struct log_matched *m, const struct log_rule *rule,
+                               enum log_platform platform)
+{
+    return (struct log_held){
+        .rule = rule,
+        .candidate = rule_candidate(m, rule, platform),
+        .place = m->n       ? m->items[0]->place
+                 : m->shown ? m->shown->place
+                            : 0,
+    };
+}
+
+/* The failures that one entry tells of: what it holds for, and once more without the line of that,
+ * as often as this is another failure. */
+static size_t hold_each(const struct log_matched *all, const struct log_rule *rule,
+                        enum log_platform platform, struct log_held *ret)
+{
+    struct log_matched rest = *all;
+    size_t n = 0;
+    while (n < LOG_HELD_MAX) {
+        const struct log_fact *matched[LOG_ELEMENTS_MAX + 1];
+        struct log_matched m = rest;
+        if (!rule_holds(rule, &m, matched)) {
+            break;
+        }
+        ret[n] = held_of(&m, rule, platform);
+        const struct log_candidate *c = &ret[n].candidate;
+        bool same = !c->cause && n > 0;
+        for (size_t i = 0; i < n && !same; i++) {
+            same = is_same_text(ret[i].candidate.culprit, c->culprit);
+        }
+        if (same || rule->shows < SHOWS_HINT || rule->confidence < LOG_LIKELY || !m.n) {
+            return n + (n == 0);
+        }
+        n++;
+        facts_drop_line(&rest, c);
+    }
+    return n;
+}
+
 void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact *const *facts,
                      size_t n_facts, struct log_result *ret)
 {
-    struct log_held *held = arena_array(a, r->n_rules + 1, sizeof *held);
-    struct log_candidate *list = arena_array(a, r->n_rules + 1, sizeof *list);
+    struct log_held *held = arena_array(a, r->n_rules * LOG_HELD_MAX + 1, sizeof *held);
+    struct log_candidate *list = arena_array(a, r->n_rules * LOG_HELD_MAX + 1, sizeof *list);
     struct log_matched all = {.facts = facts, .n_facts = n_facts, .a = a, .rules = r};
     *ret = (struct log_result){.candidates = list, .facts = facts, .n_facts = n_facts};
     ret->platform = matched_platform(&all);
     for (size_t i = 0; i < r->n_rules; i++) {
-        const struct log_rule *rule = &r->rules[i];
-        const struct log_fact *matched[LOG_ELEMENTS_MAX + 1];
-        struct log_matched m = all;
-        if (rule_holds(rule, &m, matched)) {
-            held[ret->n++] = (struct log_held){
-                .rule = rule,
-                .candidate = rule_candidate(&m, rule, ret->platform),
-                .place = m.n       ? m.items[0]->place
-                         : m.shown ? m.shown->place
-                                   : 0,
-            };
-        }
+        ret->n += hold_each(&all, &r->rules[i], ret->platform, &held[ret->n]);
     }
     log_order(r, a, held, ret->n);
     first_in_time(&all, held, ret->n);

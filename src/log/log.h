@@ -140,6 +140,10 @@ bool log_reads_again(const struct log_candidate *verdict, const struct log_candi
 /* Whether it reads them less well, too: an answer that told both would contradict itself. */
 bool log_contradicts(const struct log_candidate *verdict, const struct log_candidate *other);
 
+/* Whether two readings are one failure. Of one cause they are two if messages alike, on lines of
+ * their own, name two things, and each has a culprit and a repair of its own. */
+bool log_is_same_failure(const struct log_candidate *a, const struct log_candidate *b);
+
 /* How many facts there are: while it stays the same, so does the answer of log_judge(). */
 size_t log_facts_count(const struct log *l);
 

@@ -84,30 +84,6 @@ static bool is_contradicted(const struct report_log *l, const struct log_candida
     return false;
 }
 
-/* Readings of other classes, the best of each, by line, without those that contradict the verdict;
- * how many. */
-static size_t also(const struct report_log *l, const struct log_candidate *best,
-                   const struct log_candidate *ret[ALSO_MAX])
-{
-    size_t n = 0;
-    for (size_t i = 0; i < l->result->n && n < ALSO_MAX; i++) {
-        const struct log_candidate *c = &l->result->candidates[i];
-        bool told = texts_are_same(report_log_class(c), report_log_class(best)) ||
-                    is_contradicted(l, best, i);
-        for (size_t k = 0; k < n; k++) {
-            told = told || texts_are_same(report_log_class(c), report_log_class(ret[k]));
-        }
-        size_t at = told ? n : n++;
-        for (; !told && at && first_line(ret[at - 1]) > first_line(c); at--) {
-            ret[at] = ret[at - 1];
-        }
-        if (!told) {
-            ret[at] = c;
-        }
-    }
-    return n;
-}
-
 /* Whether two readings rest on different lines: failures that are repaired one by one. */
 static bool is_apart(const struct log_candidate *a, const struct log_candidate *b)
 {
@@ -119,6 +95,40 @@ static bool is_apart(const struct log_candidate *a, const struct log_candidate *
         }
     }
     return a->n_evidence && b->n_evidence;
+}
+
+/* Whether what is told says this already: a reading of the class is, but for another failure of the
+ * same cause. */
+static bool is_told_by(const struct log_candidate *told, const struct log_candidate *c)
+{
+    if (!texts_are_same(report_log_class(c), report_log_class(told))) {
+        return false;
+    }
+    return !texts_are_same(c->cause, told->cause) || log_is_same_failure(told, c) ||
+           !is_apart(told, c);
+}
+
+/* Readings of other classes, the best of each, and other failures of the same, by line, without
+ * those that contradict the verdict; how many. */
+static size_t also(const struct report_log *l, const struct log_candidate *best,
+                   const struct log_candidate *ret[ALSO_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->result->n && n < ALSO_MAX; i++) {
+        const struct log_candidate *c = &l->result->candidates[i];
+        bool told = is_told_by(best, c) || is_contradicted(l, best, i);
+        for (size_t k = 0; k < n; k++) {
+            told = told || is_told_by(ret[k], c);
+        }
+        size_t at = told ? n : n++;
+        for (; !told && at && first_line(ret[at - 1]) > first_line(c); at--) {
+            ret[at] = ret[at - 1];
+        }
+        if (!told) {
+            ret[at] = c;
+        }
+    }
+    return n;
 }
 
 bool report_log_quoted_before(const struct log_candidate *c, size_t index)
