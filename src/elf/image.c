@@ -751,53 +751,20 @@ static uint32_t symbols_by_section(const struct elf_image *e)
     return 0;
 }
 
-/* p[0] * 33^7 + ... + p[7] of eight bytes, the first the lowest of x. Mangled names are long, and
- * with a character at a time each step would wait for the one before: neighbours are joined in
- * lanes of 16, then 32 bits. */
-static inline uint32_t hash_eight(uint64_t x)
-{
-    const uint64_t bytes = 0x00ff00ff00ff00ff, pairs = 0x0000ffff0000ffff;
-    x = (x & bytes) * 33 + (x >> 8 & bytes);
-    x = (x & pairs) * (33 * 33) + (x >> 16 & pairs);
-    return (uint32_t)x * (33u * 33u * 33u * 33u) + (uint32_t)(x >> 32);
-}
-
-/* The hash of a name that ends before `end`. */
-static inline uint32_t hash_name(const char *name, const char *end)
-{
-    static const uint32_t powers[] = {
-        1,        33,         1089,       35937,     1185921,
-        39135393, 1291467969, 3963737313, 1954312449}; // of 33, modulo 2^32
-    const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
-    uint32_t hash = 5381;
-    for (; end - name >= 8; name += 8) {
-        uint64_t x;
-        memcpy(&x, name, sizeof x);
-        x = le64toh(x);
-        uint64_t zeros =
-            (x - ones) & ~x & tops; // the lowest bit that is set is that of a zero byte
-        if (zeros) {
-            unsigned left = (unsigned)__builtin_ctzll(zeros) / 8;
-            return left ? hash * powers[left] + hash_eight(x << (64 - 8 * left)) : hash;
-        }
-        hash = hash * powers[8] + hash_eight(x);
-    }
-    for (; name < end && *name; name++) {
-        hash = hash * 33 + (unsigned char)*name;
-    }
-    return hash;
-}
-
 struct elf_lookup_key elf_lookup_key(const char *name)
 {
-    return (struct elf_lookup_key){name, hash_name(name, name + strlen(name))};
+    uint32_t hash = 5381;
+    for (const char *p = name; *p; p++) {
+        hash = hash * 33 + (unsigned char)*p;
+    }
+    return (struct elf_lookup_key){name, hash};
 }
 
-/* `own`: the name of the symbol at p, or NULL. */
-static inline __attribute__((always_inline)) bool
-visit_if_same(const struct elf_image *e, const unsigned char *p, uint32_t index, const char *own,
-              const char *name, bool (*visit)(const struct elf_symbol *, void *), void *arg)
+static inline bool visit_if_named(const struct elf_image *e, uint32_t index, const char *name,
+                                  bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
+    const unsigned char *p = symbol_bytes(e, index);
+    const char *own = p ? symbol_name(e, p) : NULL;
     if (!own || strcmp(own, name) != 0) {
         return false;
     }
@@ -805,15 +772,6 @@ visit_if_same(const struct elf_image *e, const unsigned char *p, uint32_t index,
     return visit(&sym, arg);
 }
 
-static inline __attribute__((always_inline)) bool
-visit_if_named(const struct elf_image *e, uint32_t index, const char *name,
-               bool (*visit)(const struct elf_symbol *, void *), void *arg)
-{
-    const unsigned char *p = symbol_bytes(e, index);
-    return visit_if_same(e, p, index, p ? symbol_name(e, p) : NULL, name, visit, arg);
-}
-
-/* A name that is there sets two bits in one word of the filter. */
 static inline bool gnu_passes(const struct elf_image *e, uint32_t hash)
 {
     uint64_t filter, second = (uint64_t)hash >> e->gnu.shift;
@@ -977,116 +935,30 @@ static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key
     return find_from(e, key, next_in_chain(e, gnu_first(e, gnu_bucket(e, hash)), hash), visit, arg);
 }
 
-/* The text of elf_symbols_wanted(), which is compiled twice: for a file of this machine's kind
- * whose tables are near, the usual case, a symbol that is passed over takes a dozen instructions.
- */
-static inline __attribute__((always_inline)) size_t wanted_among(const struct elf_image *e,
-                                                                 bool usual, struct elf_wanted *w,
-                                                                 struct elf_lookup *ret, size_t max)
+/* Whether somebody has to define the symbol whose bytes these are. */
+static bool is_wanted(const struct elf_image *e, const unsigned char *p)
 {
-    const uint32_t end = w->end, n_skip = w->n_skip;
-    const bool *skip = w->skip;
-    const bool is64 = usual || e->is64;
-    const bool big_endian = usual ? __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ : e->big_endian;
-    const unsigned char *versions = e->versym ? elf_bytes(e, e->versym, (uint64_t)end * 2) : NULL;
-    const unsigned char *symbols = e->symbols.near;
-    uint32_t i = w->at;
-    size_t n = 0;
-    for (; i < end && n < max; i++) {
-        uint16_t versym = versions ? elf_u16_in(big_endian, versions + (size_t)i * 2) : 0xffff;
-        if (versions && (versym & 0x7fffu) < n_skip && skip[versym & 0x7fff]) {
-            continue;
-        }
-        const unsigned char *p =
-            usual ? symbols + (size_t)i * sizeof(Elf64_Sym) : symbol_bytes(e, i);
-        if (!p || elf_u16_in(big_endian, p + (is64 ? 6 : 14)) != SHN_UNDEF) {
-            continue;
-        }
-        unsigned bind = ELF64_ST_BIND(p[is64 ? 4 : 12]);
-        if (bind == STB_WEAK || bind == STB_LOCAL) {
-            continue;
-        }
-        const char *name = elf_string(e, elf_u32_in(big_endian, p));
-        if (name) {
-            __builtin_prefetch(name);
-            __builtin_prefetch(name + 63); // it may go on in the next line of the cache
-            ret[n].key.name = name;
-            ret[n].index = i;
-            ret[n++].versym = versym;
-        }
-    }
-    w->at = i;
-    return n;
+    unsigned bind = ELF64_ST_BIND(p[e->is64 ? 4 : 12]);
+    return elf_u16(e, p + (e->is64 ? 6 : 14)) == SHN_UNDEF && bind != STB_WEAK && bind != STB_LOCAL;
 }
 
-size_t elf_symbols_wanted(const struct elf_image *e, struct elf_wanted *w, struct elf_lookup *ret,
-                          size_t max)
+bool elf_next_wanted(const struct elf_image *e, struct elf_wanted *w, struct elf_reference *ret)
 {
-    size_t n = e->native && w->end <= e->symbols.n_near ? wanted_among(e, true, w, ret, max)
-                                                        : wanted_among(e, false, w, ret, max);
-    const char *strings_end = e->strings ? e->strings + e->strtab_size : NULL;
-    size_t named = 0;
-    for (size_t i = 0; i < n; i++) { // their names are on the way to the cache
-        const char *name = ret[i].key.name;
-        if (!*name) {
+    while (w->at < w->end) {
+        uint32_t index = w->at++;
+        const unsigned char *version = versym_bytes(e, index);
+        uint16_t versym = version ? elf_u16(e, version) : 0xffff;
+        if (version && (versym & 0x7fffu) < w->n_skip && w->skip[versym & 0x7fff]) {
             continue;
         }
-        if (named < i) {
-            ret[named] = ret[i];
-        }
-        ret[named++].key.gnu_hash =
-            hash_name(name, strings_end ? strings_end : name + strlen(name));
-    }
-    return named;
-}
-
-bool elf_lookup_begin(struct elf_lookup *l, const struct elf_image *e)
-{
-    if (e->gnu.bloom && !gnu_passes(e, l->key.gnu_hash)) {
-        return false;
-    }
-    l->image = e;
-    l->bucket = e->gnu.bloom && !gnu_has_index(e) ? gnu_bucket(e, l->key.gnu_hash) : NULL;
-    __builtin_prefetch(l->bucket);
-    return true;
-}
-
-void elf_lookup_go(struct elf_lookup *lookups, size_t n)
-{
-    struct elf_lookup *end = lookups + n;
-    for (struct elf_lookup *l = lookups; l < end; l++) {
-        l->first = l->image && l->bucket ? gnu_first(l->image, l->bucket) : 0;
-        const struct elf_table *chains = l->first ? &l->image->gnu.chains : NULL;
-        if (chains && l->first - l->image->gnu.symoffset < chains->n_near) {
-            __builtin_prefetch(chains->near + (size_t)(l->first - l->image->gnu.symoffset) * 4);
+        const unsigned char *p = symbol_bytes(e, index);
+        const char *name = p && is_wanted(e, p) ? symbol_name(e, p) : NULL;
+        if (name && *name) {
+            *ret = (struct elf_reference){elf_lookup_key(name), index, versym};
+            return true;
         }
     }
-    for (struct elf_lookup *l = lookups; l < end; l++) {
-        l->first = l->first ? next_in_chain(l->image, l->first, l->key.gnu_hash) : 0;
-        l->symbol = l->first ? symbol_bytes(l->image, l->first) : NULL;
-        if (l->symbol) {
-            __builtin_prefetch(l->symbol);
-            __builtin_prefetch(versym_bytes(l->image, l->first));
-        }
-    }
-    for (struct elf_lookup *l = lookups; l < end; l++) {
-        l->name = l->symbol ? symbol_name(l->image, l->symbol) : NULL;
-        if (l->name) {
-            __builtin_prefetch(l->name);
-            __builtin_prefetch(l->name + 63);
-        }
-    }
-}
-
-bool elf_lookup_finish(const struct elf_lookup *l, bool (*visit)(const struct elf_symbol *, void *),
-                       void *arg)
-{
-    const struct elf_image *e = l->image;
-    if (!l->first) {
-        return e && !l->bucket && elf_symbol_find(e, &l->key, visit, arg);
-    }
-    return visit_if_same(e, l->symbol, l->first, l->name, l->key.name, visit, arg) ||
-           find_from(e, &l->key, next_same(e, l->first, l->key.gnu_hash), visit, arg);
+    return false;
 }
 
 static bool find_by_name(const struct elf_image *e, const char *name,

@@ -12,6 +12,10 @@ struct ldso_dir {
     const char **others;   // with an unknown CPU: which of p->other_subdirs are there
     size_t n_others;
     bool others_read;
+    bool asked; // whether the folder itself is there: `error` as folder_errno() tells it
+    int error;
+    const char *head; // the subfolder that was asked for last, up to its '/': "glibc-hwcaps"
+    int head_error;
 };
 
 struct ldso_list {

@@ -343,17 +343,35 @@ static int folder_errno(struct ldso_process *p, const char *dir, const char *sub
     return e->is_dir ? 0 : e->open_errno == ENOENT ? ENOENT : -1;
 }
 
+static int dir_errno(struct ldso_process *p, struct ldso_dir *d)
+{
+    if (!d->asked) {
+        d->asked = true;
+        d->error = folder_errno(p, d->text, "", 0);
+    }
+    return d->error;
+}
+
+/* The same of one of its subfolders. Neighbours in the lists have the same parent, which is asked
+ * about once. */
+static int subdir_errno(struct ldso_process *p, struct ldso_dir *d, const char *sub)
+{
+    size_t n = strcspn(sub, "/");
+    if (!d->head || strncmp(d->head, sub, n + 1) != 0) {
+        d->head = sub;
+        d->head_error = folder_errno(p, d->text, sub, n);
+    }
+    return d->head_error ? d->head_error : folder_errno(p, d->text, sub, strlen(sub));
+}
+
 /* Settles whether a folder exists. glibc tries the file first and asks about the folder only when
  * that fails; the answer is the same, and a missing parent answers for all folders in it. */
 static void probe_dir(struct search *s, struct ldso_dir *d, size_t k)
 {
     struct ldso_process *p = s->p;
     const char *sub = p->subdirs[k];
-    int error = folder_errno(p, d->text, "", 0);
-    if (*sub && !error) {
-        error = folder_errno(p, d->text, sub, strcspn(sub, "/"));
-        error = error ? error : folder_errno(p, d->text, sub, strlen(sub));
-    }
+    int error = dir_errno(p, d);
+    error = *sub && !error ? subdir_errno(p, d, sub) : error;
     d->status[k] = error ? DIR_MISSING : DIR_EXISTING;
     if (error) { // of the file, which was tried first
         const char *file = search_candidate(p, d->text, sub, strlen(sub), s->r->name);
@@ -367,9 +385,7 @@ static void read_others(struct ldso_process *p, struct ldso_dir *d)
     d->others = arena_array(p->arena, p->n_other_subdirs, sizeof *d->others);
     for (size_t i = 0; i < p->n_other_subdirs; i++) {
         const char *sub = p->other_subdirs[i];
-        if (folder_errno(p, d->text, "", 0) == 0 &&
-            folder_errno(p, d->text, sub, strcspn(sub, "/")) == 0 &&
-            folder_errno(p, d->text, sub, strlen(sub)) == 0) {
+        if (dir_errno(p, d) == 0 && subdir_errno(p, d, sub) == 0) {
             d->others[d->n_others++] = sub;
         }
     }

@@ -9,7 +9,7 @@
 
 /* To read more than HEAD_MAX bytes takes longer than to map them. What comes after HEADS_MAX is
  * mapped, so that the memory is bounded. */
-enum { HEAD_MAX = 16 << 10, HEADS_MAX = 4 << 20, WINDOW = 64 << 10, PAGE = 4096 };
+enum { HEAD_MAX = 16 << 10, HEADS_MAX = 4 << 20 };
 
 void ldso_store_open(struct ldso_store *s, struct root *root, struct arena *arena)
 {
@@ -155,22 +155,9 @@ static struct file_id id_of(const struct stat *st)
     return (struct file_id){st->st_dev, st->st_ino, (size_t)st->st_size, st->st_mtim};
 }
 
-/* Touches the pages of the heads up to `end`: a page fault inside a read takes twice as long, as
- * the kernel tries to copy, fails, has the page made and starts again. */
-static void reach(struct ldso_store *s, const unsigned char *end)
-{
-    for (; s->heads.memory + s->heads.ready < end; s->heads.ready += PAGE) {
-        *(volatile unsigned char *)(s->heads.memory + s->heads.ready) = 0;
-    }
-}
-
 static bool source_read_at(struct elf_source *elf, uint64_t offset, void *to, size_t n)
 {
     const struct source *s = (const struct source *)elf;
-    unsigned char *begin = to;
-    if (elf->room && begin >= elf->head && begin < elf->head + elf->room) {
-        reach(s->store, begin + n);
-    }
     return offset <= INT64_MAX && pread(s->fd, to, n, (off_t)offset) == (ssize_t)n;
 }
 
@@ -196,17 +183,9 @@ static const void *map_again(struct source *s, size_t *ret_size)
     return data;
 }
 
-/*
- * Maps the first n bytes, if the kernel grants it below what was mapped before, at a multiple of
- * WINDOW: with a page that is touched it maps all others of its window (do_fault_around() of Linux,
- * mm/memory.c), and few page tables serve all of the mappings.
- */
-static const void *map_below(const struct ldso_store *s, int fd, size_t n)
+static const void *map_first(int fd, size_t n)
 {
-    uintptr_t last = s->n_maps ? (uintptr_t)s->maps[s->n_maps - 1].data / WINDOW * WINDOW : 0;
-    uintptr_t room = (n + WINDOW - 1) / WINDOW * WINDOW;
-    void *wish = last > room ? (void *)(last - room) : NULL; // NOLINT: no pointer
-    void *data = mmap(wish, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *data = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
     return data == MAP_FAILED ? NULL : data;
 }
 
@@ -216,7 +195,7 @@ static const unsigned char *map_bytes(struct elf_source *elf, size_t n)
     if (s->fd < 0) {
         need_map_room(s->store);
     }
-    const void *data = s->fd >= 0 ? map_below(s->store, s->fd, n) : map_again(s, &n);
+    const void *data = s->fd >= 0 ? map_first(s->fd, n) : map_again(s, &n);
     return data && ldso_store_keep(s->store, data, n) ? data : NULL;
 }
 

@@ -103,10 +103,10 @@ struct ldso_store {
     size_t n_maps, cap_maps;
     struct {
         unsigned char *memory; // unmapped by ldso_store_close()
-        size_t used, ready;    // ready: so much was touched
-    } heads;                   // first bytes of files: see struct elf_source
-    unsigned mark;             // last value given out for ldso_file.mark
-    struct ldso_cpu cpu;       // see ldso_store_cpu()
+        size_t used;
+    } heads;             // first bytes of files: see struct elf_source
+    unsigned mark;       // last value given out for ldso_file.mark
+    struct ldso_cpu cpu; // see ldso_store_cpu()
     bool cpu_read;
     bool one_process;            // the only one to come: what it found is not kept for the next
     VEC(struct ldso_memo) memos; // what was learnt from one file: loaders, caches
