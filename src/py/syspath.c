@@ -8,7 +8,8 @@ enum {
     SITE_PY_BYTES_MAX = 256 << 10,
     PTH_BYTES_MAX = 256 << 10,
     PTH_FILES_MAX = 4096,
-    PTH_LINES_MAX = 16384
+    PTH_LINES_MAX = 16384,
+    NAMED_MAX = 16, // of the files that one note is about
 };
 
 struct builder {
@@ -16,6 +17,7 @@ struct builder {
     const struct py_env_hints *hints;
     VEC(struct py_path) paths;
     size_t pth_lines; // read so far, of all files
+    VEC(const char *) code; // .pth and .start files that run code
     bool debian;      // site.py has Debian's dist-packages
 };
 
@@ -107,9 +109,26 @@ static bool is_since(const struct py_env *env, int minor)
     return env->major > 3 || (env->major == 3 && env->minor >= minor);
 }
 
-static void note_code(struct py_env *env, const char *file)
+/* One note for all of them: many a healthy environment has several. Within a folder the name is
+ * enough behind the first. */
+static void note_code(struct builder *b)
 {
-    py_note(env, "%s runs code when Python starts; what that does to sys.path is not known", file);
+    struct arena *a = b->env->arena;
+    const char *text = b->code.n ? b->code.items[0] : NULL;
+    size_t shown = b->code.n < NAMED_MAX ? b->code.n : NAMED_MAX;
+    for (size_t i = 1; i < shown; i++) {
+        const char *file = b->code.items[i];
+        bool same = strcmp(path_dir(a, file), path_dir(a, b->code.items[i - 1])) == 0;
+        const char *joint = i + 1 == b->code.n ? " and" : ",";
+        text = arena_printf(a, "%s%s %s", text, joint, same ? path_base(file) : file);
+    }
+    if (b->code.n > shown) {
+        text = arena_printf(a, "%s and %zu more", text, b->code.n - shown);
+    }
+    if (text) {
+        py_note(b->env, "%s %s code when Python starts; what that does to sys.path is not known",
+                text, b->code.n > 1 ? "run" : "runs");
+    }
 }
 
 /* The text of a .pth or .start file without its byte order mark; false, and noted, if it cannot be
@@ -152,7 +171,7 @@ static void note_imports(struct builder *b, const char *file)
         py_note(env, "%s has import lines, which Python %d.%d ignores", file, env->major,
                 env->minor);
     } else {
-        note_code(env, file);
+        VEC_PUSH(env->arena, &b->code, file);
     }
 }
 
@@ -203,7 +222,7 @@ static void note_start_file(struct builder *b, const char *site, const char *nam
     while (str_line(&text, &line)) {
         struct str trimmed = str_trim(line);
         if (trimmed.n && trimmed.s[0] != '#') {
-            note_code(b->env, file);
+            VEC_PUSH(b->env->arena, &b->code, file);
             return;
         }
     }
@@ -336,5 +355,6 @@ void py_syspath(struct py_env *env, const struct py_env_hints *hints)
             builder_add_prefix(&b, env->base_prefix);
         }
     }
+    note_code(&b);
     env->paths = b.paths.items, env->n_paths = b.paths.n;
 }

@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import stat
 import subprocess
@@ -104,8 +105,8 @@ def said(exe, root):
                           text=True, check=False)
     document = json.loads(done.stdout)
     dirs = {p["name"].replace("_", "-") for p in document["python"]["packages"]}
-    ran = {note.split(" runs code")[0].rsplit("/", 1)[1] for note in document["notes"]
-           if " runs code when Python starts" in note}
+    ran = {name for note in document["notes"] if " code when Python starts" in note
+           for name in re.findall(r"[^\s/,]+\.(?:pth|start)\b", note)}
     return dirs, ran
 
 
