@@ -68,11 +68,15 @@ static const char *wanted_by_request(const struct model_process *p, enum host_ve
 static const char *wanted_by_code(struct diag *d, const struct model_process *p,
                                   enum host_vendor vendor)
 {
-    const struct gpu_code *code;
-    const struct ldso_object *o = diag_own_code(d->m, p, &code);
-    bool has = o && (vendor == HOST_NVIDIA ? code->cuda.n_native || code->cuda.n_ptx
-                                           : vendor == HOST_AMD && code->n_targets);
-    return has ? path_base(o->path) : NULL;
+    diag_own_code_list own = diag_own_codes(d->m, p);
+    for (size_t i = 0; i < own.n; i++) {
+        const struct gpu_code *code = own.items[i].code;
+        if (vendor == HOST_NVIDIA ? code->cuda.n_native || code->cuda.n_ptx
+                                  : vendor == HOST_AMD && code->n_targets) {
+            return path_base(own.items[i].object->path);
+        }
+    }
+    return NULL;
 }
 
 static const char *wanted_by_torch(struct diag *d, enum host_vendor vendor)

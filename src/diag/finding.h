@@ -86,9 +86,17 @@ const char *diag_driver_capabilities(struct model *m, const char **ret_who);
 const struct kb_driver *diag_driver_least(struct model *m, const char **ret_from, bool *ret_unknown,
                                           bool *ret_own);
 
-/* The started program where it holds GPU code of its own (*ret_code), else the one library of it
- * that does: what nvcc and hipcc link into a file, often with the runtime, so that no DT_NEEDED
- * tells. NULL: none or several do, or the target is a Python environment. */
+/* The started program where it holds GPU code of its own, else the libraries of it that do: what
+ * nvcc and hipcc link into a file, often with the runtime, so that no DT_NEEDED tells. None where
+ * the target is a Python environment. */
+struct diag_own_code {
+    const struct ldso_object *object;
+    const struct gpu_code *code;
+};
+typedef VEC(struct diag_own_code) diag_own_code_list;
+diag_own_code_list diag_own_codes(struct model *m, const struct model_process *p);
+
+/* The only one of them; NULL: none or several. */
 const struct ldso_object *diag_own_code(struct model *m, const struct model_process *p,
                                         const struct gpu_code **ret_code);
 

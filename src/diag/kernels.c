@@ -28,6 +28,7 @@ static const struct library frameworks[] = {
      DIAG_ERROR},
     {"libbitsandbytes_cuda*.so", "bitsandbytes", "every operation on the GPU", DIAG_ERROR},
 };
+enum { N_FRAMEWORKS = sizeof frameworks / sizeof *frameworks };
 static const struct library own = {NULL, NULL, "every kernel of its own", DIAG_ERROR};
 static const struct library cublas[] = {
     {"libcublas.so.*", NULL, "every matrix product by cuBLAS", DIAG_ERROR},
@@ -281,9 +282,9 @@ static void kernels_repair(struct diag *d, struct diag_finding *f, const struct 
     }
 }
 
-static void kernels_finding(struct diag *d, const struct model_process *p,
-                            const struct ldso_object *o, const struct library *row,
-                            const struct verdict *v)
+static struct diag_finding *kernels_finding(struct diag *d, const struct model_process *p,
+                                            const struct ldso_object *o, const struct library *row,
+                                            const struct verdict *v)
 {
     const char *owner = model_owner(d->m, o->path), *name = path_base(o->path);
     const char *who = owner ? arena_printf(d->a, "%s (%s)", owner, name) : name;
@@ -294,13 +295,14 @@ static void kernels_finding(struct diag *d, const struct model_process *p,
     f->stage = DIAG_STAGE_USE;
     diag_seen_in(d, f, p);
     if (f->evidence.n) {
-        return; // told for another process
+        return f; // told for another process
     }
     f->severity = v->n_served + v->n_unknown == 0 ? row->severity
                   : v->n_served && !v->uncertain  ? DIAG_WARNING
                                                   : DIAG_NOTE;
     code_evidence(d, f, p, o, v);
     kernels_repair(d, f, row, v);
+    return f;
 }
 
 enum outcome { NOTHING_JUDGED, ALL_IN_ORDER, SOMETHING_MISSING };
@@ -314,7 +316,7 @@ static enum outcome rule_process(struct diag *d, const struct model_process *p,
         const struct library *row = library_of(o, rows, n);
         struct verdict v = row ? kernels_judge(d, p, o) : (struct verdict){0};
         if (v.without.n) {
-            kernels_finding(d, p, o, row, &v);
+            (void)kernels_finding(d, p, o, row, &v); // it is in the report
             outcome = SOMETHING_MISSING;
         } else if (row && outcome == NOTHING_JUDGED) {
             outcome = ALL_IN_ORDER;
@@ -323,17 +325,63 @@ static enum outcome rule_process(struct diag *d, const struct model_process *p,
     return outcome;
 }
 
-/* What the program itself holds. */
+/* The program's libraries with CUDA code, and what becomes of each on the GPUs. */
+struct own_libraries {
+    VEC(const struct ldso_object *) objects;
+    VEC(struct verdict) verdicts;
+    size_t n_lacking; // that have nothing for a GPU
+};
+
+static struct own_libraries own_libraries(struct diag *d, const struct model_process *p)
+{
+    struct own_libraries ret = {0};
+    diag_own_code_list all = diag_own_codes(d->m, p);
+    for (size_t i = 0; i < all.n; i++) {
+        const struct ldso_object *o = all.items[i].object;
+        const struct gpu_cuda *cuda = &all.items[i].code->cuda;
+        if ((cuda->n_native || cuda->n_ptx) && !library_of(o, frameworks, N_FRAMEWORKS)) {
+            struct verdict v = kernels_judge(d, p, o);
+            ret.n_lacking += v.without.n > 0;
+            VEC_PUSH(d->a, &ret.objects, o);
+            VEC_PUSH(d->a, &ret.verdicts, v);
+        }
+    }
+    return ret;
+}
+
+/* Which of them the program uses is not known: nothing is called fine, and nothing broken. */
+static void own_unsure(struct diag *d, const struct own_libraries *x)
+{
+    const char *with = "", *without = "", *gpus = "";
+    for (size_t i = 0; i < x->objects.n; i++) {
+        const struct verdict *v = &x->verdicts.items[i];
+        const char **to = v->without.n ? &without : &with;
+        *to = arena_printf(d->a, "%s%s%s", *to, **to ? ", " : "",
+                           path_base(x->objects.items[i]->path));
+        gpus = v->without.n && !*gpus ? gpus_text(d, v) : gpus;
+    }
+    d->unsure = true;
+    VEC_PUSH(d->a, &d->report->notes,
+             arena_printf(d->a,
+                          "the program has GPU code in several libraries: %s has none for %s, %s "
+                          "is not affected; gpumend cannot tell which of them the program uses",
+                          without, gpus, with));
+}
+
+/* What the program itself holds. Of several libraries, none of which serves the GPU, whichever is
+ * used fails. */
 static void rule_own(struct diag *d, const struct model_process *p)
 {
-    const struct gpu_code *code;
-    const struct ldso_object *o = diag_own_code(d->m, p, &code);
-    if (!o || library_of(o, frameworks, sizeof frameworks / sizeof *frameworks)) {
-        return; // judged as that
+    struct own_libraries x = own_libraries(d, p);
+    if (x.n_lacking && x.n_lacking < x.objects.n) {
+        own_unsure(d, &x);
+        return;
     }
-    struct verdict v = kernels_judge(d, p, o);
-    if (v.without.n) {
-        kernels_finding(d, p, o, &own, &v);
+    struct diag_finding *f =
+        x.n_lacking ? kernels_finding(d, p, x.objects.items[0], &own, &x.verdicts.items[0]) : NULL;
+    for (size_t i = 1; i < x.n_lacking; i++) {
+        diag_likewise(d, f, path_base(x.objects.items[i]->path));
+        code_evidence(d, f, p, x.objects.items[i], &x.verdicts.items[i]);
     }
 }
 
@@ -341,7 +389,7 @@ static void rule_own(struct diag *d, const struct model_process *p)
 
 static void judge_process(struct diag *d, const struct model_process *p)
 {
-    enum outcome outcome = rule_process(d, p, LIST(frameworks));
+    enum outcome outcome = rule_process(d, p, frameworks, N_FRAMEWORKS);
     if (outcome == NOTHING_JUDGED) {
         outcome = rule_process(d, p, LIST(cublas));
     }

@@ -24,26 +24,29 @@ static const struct gpu_code *code_within(struct model *m, const struct ldso_obj
     return code && (code->cuda.n_native || code->cuda.n_ptx || code->n_targets) ? code : NULL;
 }
 
-const struct ldso_object *diag_own_code(struct model *m, const struct model_process *p,
-                                        const struct gpu_code **ret_code)
+diag_own_code_list diag_own_codes(struct model *m, const struct model_process *p)
 {
-    const struct ldso_object *found = NULL;
-    *ret_code = NULL;
+    diag_own_code_list ret = {0};
     for (size_t i = 0; p->ldso && !m->env && i < p->ldso->objects.n; i++) {
         const struct ldso_object *o = p->ldso->objects.items[i];
         const struct gpu_code *code = is_of_vendor(o) ? NULL : code_within(m, o);
+        struct diag_own_code one = {o, code};
         if (code && o == p->ldso->main) {
-            *ret_code = code;
-            return o;
-        }
-        if (code && found) {
-            *ret_code = NULL; // which of them the program uses, only the program knows
-            return NULL;
+            ret.n = 0;
+            VEC_PUSH(m->arena, &ret, one);
+            return ret;
         }
         if (code) {
-            found = o;
-            *ret_code = code;
+            VEC_PUSH(m->arena, &ret, one);
         }
     }
-    return found;
+    return ret;
+}
+
+const struct ldso_object *diag_own_code(struct model *m, const struct model_process *p,
+                                        const struct gpu_code **ret_code)
+{
+    diag_own_code_list all = diag_own_codes(m, p);
+    *ret_code = all.n == 1 ? all.items[0].code : NULL;
+    return all.n == 1 ? all.items[0].object : NULL; // which of several it uses, only it knows
 }

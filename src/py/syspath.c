@@ -16,9 +16,9 @@ struct builder {
     struct py_env *env;
     const struct py_env_hints *hints;
     VEC(struct py_path) paths;
-    size_t pth_lines; // read so far, of all files
+    size_t pth_lines;       // read so far, of all files
     VEC(const char *) code; // .pth and .start files that run code
-    bool debian;      // site.py has Debian's dist-packages
+    bool debian;            // site.py has Debian's dist-packages
 };
 
 static bool builder_lists(const struct builder *b, const char *dir)

@@ -115,6 +115,18 @@ def library_of_a_program_without_code_for_the_gpu(t, bad):
     return {"target": "/opt/app/app"}
 
 
+@case("gpu-code-missing", "arch-unsupported", "libengine.so",
+      evidence="machine code for sm_86 sm_89, PTX for none")
+def all_libraries_of_a_program_without_code_for_the_gpu(t, bad):
+    """Whichever of the two it uses fails."""
+    t.machine(RTX5090).loader()
+    names = ["libengine.so", "libother.so"]
+    t.lib("/opt/app/app", soname=None, interp=LOADER, needed=names, rpath="$ORIGIN")
+    for name, arch in zip(names, (("sm_86", "sm_89"), ("sm_90",))):
+        t.put("/opt/app/" + name, cuda_library(name, arch if bad else ("sm_120",)))
+    return {"target": "/opt/app/app"}
+
+
 @case("nouveau-bound", "driver-not-loaded", "nouveau")
 def program_with_code_and_without_driver(t, bad):
     """Its code is what shows that it wants the GPU."""

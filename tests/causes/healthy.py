@@ -5,7 +5,8 @@ returns.
 """
 
 from cases import case  # noqa: F401  (its tree is on the path)
-from tree import MACHINES, MUSL_LOADER, SYSTEM, TAG
+from gpufile import cuda_library
+from tree import LOADER, MACHINES, MUSL_LOADER, SYSTEM, TAG
 
 GEFORCE = MACHINES["geforce-desktop"][1]
 STATE = "onnxruntime/capi/onnxruntime_pybind11_state.%s.so" % TAG
@@ -66,8 +67,27 @@ def jaxlib_with_cuda(t):
     t.dist("jax", "0.4.20", ["jax/__init__.py"])
 
 
+def engines(t, *archs):
+    """A program with several libraries that have kernels; which one it uses, only it knows."""
+    t.machine(GEFORCE).loader()
+    names = ["libengine%d.so" % i for i in range(len(archs))]
+    t.lib("/opt/app/app", soname=None, interp=LOADER, needed=names, rpath="$ORIGIN")
+    for name, arch in zip(names, archs):
+        t.put("/opt/app/" + name, cuda_library(name, arch))
+    return {"target": "/opt/app/app"}
+
+
+def one_of_two_engines_for_the_gpu(t):
+    return engines(t, ("sm_86", "sm_89"), ("sm_120",))
+
+
+def two_engines_for_the_gpu(t):
+    return engines(t, ("sm_86", "sm_89"), ("sm_89",))
+
+
 HEALTHY = {
     "healthy-" + build.__name__.replace("_", "-"): (build, verdict) for build, verdict in (
         (left_by_the_other_onnxruntime, "ok"), (built_for_musl, "ok"),
         (libcuda_by_library_path, "ok"), (onnxruntime_with_cuda, "unknown"),
-        (jaxlib_with_cuda, "unknown"))}
+        (jaxlib_with_cuda, "unknown"),
+        (one_of_two_engines_for_the_gpu, "unknown"), (two_engines_for_the_gpu, "ok"))}
