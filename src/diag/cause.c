@@ -177,6 +177,8 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_REQUIREMENT_MISSING] =
         {"requirement-missing", "python-dep-conflict", DIAG_ERROR,
          "A package needs another one at import or first use, which is not installed."},
+    [DIAG_PACKAGES_CONFLICT] = {"packages-conflict", "python-dep-conflict", DIAG_ERROR,
+                                "Packages exclude or overwrite one another, or one was replaced."},
     [DIAG_NUMPY_ABI] =
         {"numpy-abi", "numpy-abi", DIAG_ERROR,
          "An extension module was built for a different NumPy than the installed one."},
@@ -232,8 +234,6 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_LIBRARY_OLDER] =
         {"library-older-than-build", "header-runtime-mismatch", DIAG_ERROR,
          "A program loads a different release of a library than the one it was built with."},
-    [DIAG_PACKAGES_CONFLICT] = {"packages-conflict", "python-dep-conflict", DIAG_ERROR,
-                                "Packages exclude or overwrite one another, or one was replaced."},
     [DIAG_LIBRARY_DEFECT] =
         {"library-defect", "lib-bug", DIAG_ERROR,
          "There is a defect in the library that loads or uses the GPU; the system is fine."},

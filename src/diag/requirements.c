@@ -5,6 +5,7 @@
  * are found elsewhere (a toolkit, another package). So the process model decides:
  *
  *   a module that the package's import needs (kb/, rows of imports) is not there   an error
+ *   a package with whose release this one was seen to fail (kb/, rows of compat)   an error
  *   a library that a declared package would bring fails in the model               told with that
  *                                                                                  finding
  *   anything else                                                                  one note
@@ -85,6 +86,49 @@ static void rule_imports(struct diag *d, const struct py_dist *dist)
         if (s->kind == KB_STEP_IMPORT && !s->optional && s->when == KB_WHEN_ALWAYS &&
             !package_is_there(d, s->package)) {
             step_missing(d, dist, row, s);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ what is known to fail */
+
+static void need_fails(struct diag *d, const struct py_dist *dist, const struct kb_compat *row,
+                       const struct kb_need *need)
+{
+    const struct py_dist *have = py_env_by_dist(d->m->env, need->package);
+    if (!need->fails || !have || !have->version || !need->versions ||
+        model_version_fits(d->a, need->versions, have->version)) {
+        return;
+    }
+    struct diag_finding *f =
+        diag_add(d, DIAG_PACKAGES_CONFLICT, dist->name_normal, have->name_normal,
+                 arena_printf(d->a, "%s %s does not work with %s %s: its first use fails.",
+                              dist->name_normal, dist->version, have->name_normal, have->version));
+    f->stage = DIAG_STAGE_USE;
+    diag_seen_where_imported(d, f, dist);
+    diag_evidence(d, f, "it works with %s%s: knowledge base, row %s", need->package, need->versions,
+                  row->id);
+    diag_evidence(d, f, "the program then says: %s", need->fails);
+    diag_repair(
+        d, f, DIAG_REPAIR_PACKAGE,
+        diag_pip(d, diag_quote(d, arena_printf(d->a, "%s%s", need->package, need->versions))),
+        "Install a %s that it works with.", need->package);
+}
+
+/* Pairs that were seen to fail though nobody declares it. */
+static void rule_known_to_fail(struct diag *d, const struct py_dist *dist)
+{
+    struct kb_compats rows;
+    struct gm_err err;
+    if (!dist->version || kb_compats(d->m->kb, &rows, &err) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct kb_compat *row = &rows.rows[i];
+        bool it = strcmp(row->package, dist->name_normal) == 0 &&
+                  model_version_fits(d->a, row->versions, dist->version);
+        for (size_t k = 0; it && k < row->n_needs; k++) {
+            need_fails(d, dist, row, &row->needs[k]);
         }
     }
 }
@@ -189,6 +233,7 @@ void diag_rule_requirements(struct diag *d)
     struct py_marker_env markers = model_markers(d->m);
     for (size_t i = 0; i < d->m->known.n; i++) {
         rule_imports(d, d->m->known.items[i]);
+        rule_known_to_fail(d, d->m->known.items[i]);
     }
     for (size_t i = 0; i < d->m->known.n; i++) {
         rule_declared(d, d->m->known.items[i], &markers);

@@ -270,6 +270,7 @@ struct kb_family {
 struct kb_need {
     const char *package;
     const char *versions; // NULL: any
+    const char *fails;    // the program's words with any other version; NULL: not known to fail
 };
 
 struct kb_compat {

@@ -202,6 +202,7 @@ static const struct record family_record = RECORD(struct kb_family, family_field
 static const struct field need_fields[] = {
     TEXT(struct kb_need, "package", package),
     TEXT_OPT(struct kb_need, "versions", versions),
+    TEXT_OPT(struct kb_need, "fails", fails),
 };
 static const struct record need_record = RECORD(struct kb_need, need_fields);
 

@@ -211,6 +211,15 @@ def numba_cuda(t, bad, part, **wants):
     return {"args": ["--import", "numba.cuda"], **wants}
 
 
+@case("packages-conflict", "python-dep-conflict", "numpy", repair="pip install 'numpy<2.5'",
+      evidence=r"it works with numpy<2\.5: knowledge base, row numba-cuda-0\.30\.4.*"
+               "has no attribute 'row_stack'")
+def numba_cuda_numpy(t, bad):
+    """What its metadata do not say."""
+    numba_cuda(t, False, "")
+    t.dist("numpy", "2.5.5" if bad else "2.4.6", [])
+
+
 @case("library-missing", "lib-missing", "libcudart.so.13", repair="pip install nvidia-cuda-runtime",
       evidence=r'Failure finding "libcudart\.so\.13 or libcudart\.so\.12"')
 def numba_cuda_import(t, bad):
