@@ -265,12 +265,16 @@ static bool failure_is_known(struct diag *d, const struct diag_failure *x, enum 
     return found;
 }
 
-/* What is one finding: the libraries of one asker; of a package's wishes, all of them. */
+/* What is one finding: the libraries of one asker; what a package asks for by its own code, in
+ * Python or in modules that it imports for a feature, all of it, wishes apart. */
 static const char *key_of(struct diag *d, const struct diag_failure *x)
 {
-    bool extension = x->wish && x->attempt->source == MODEL_FROM_IMPORT && x->attempt->package;
+    const char *package = x->attempt ? x->attempt->package : NULL;
+    bool extension = package && (x->attempt->source == MODEL_FROM_IMPORT ||
+                                 starts_with(path_base(diag_caller(x)), "_ctypes."));
     return is_cudnn_part(x->name) ? arena_printf(d->a, "cudnn|%s", diag_caller(x))
-           : extension            ? x->attempt->package
+           : extension && x->wish ? package
+           : extension            ? arena_printf(d->a, "needs|%s", package)
                                   : diag_caller(x);
 }
 
