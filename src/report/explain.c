@@ -118,7 +118,7 @@ static size_t also(const struct report_log *l, const struct log_candidate *best,
         const struct log_candidate *c = &l->result->candidates[i];
         bool told = is_told_by(best, c) || is_contradicted(l, best, i);
         for (size_t k = 0; k < n; k++) {
-            told = told || is_told_by(ret[k], c);
+            told = told || is_told_by(ret[k], c) || log_contradicts(ret[k], c);
         }
         size_t at = told ? n : n++;
         for (; !told && at && first_line(ret[at - 1]) > first_line(c); at--) {
