@@ -621,32 +621,51 @@ static uint16_t program_add(struct reader *p, struct program *to, const struct t
 
 /* ------------------------------------------------------------------ bytes that are alike */
 
-/* Tells bytes apart that a set does: `alike` are numbers of what is alike. */
-static unsigned bytes_split(uint8_t alike[BYTES], unsigned n, const struct set *s)
+/* Bytes that no set told apart so far have one number. */
+struct classes {
+    uint8_t *of; // of each byte
+    uint16_t sizes[BYTES];
+    unsigned n;
+};
+
+static struct classes classes_all(uint8_t of[BYTES])
 {
-    uint8_t with[BYTES];
-    bool has_with[BYTES] = {false}, has_without[BYTES] = {false};
-    for (unsigned c = 0; c < BYTES; c++) {
-        *(set_has(s, c) ? &has_with[alike[c]] : &has_without[alike[c]]) = true;
+    memset(of, 0, BYTES);
+    return (struct classes){.of = of, .sizes = {BYTES}, .n = 1};
+}
+
+/* Tells bytes apart that a set does: those of a class that it has some of get a new number. */
+static void classes_split(struct classes *classes, const struct set *s)
+{
+    uint16_t had[BYTES] = {0};
+    uint8_t moved[BYTES] = {0}; // to which class; 0: to none
+    for (size_t i = 0; i < BYTES / 64; i++) {
+        for (uint64_t bits = s->bits[i]; bits; bits &= bits - 1) {
+            had[classes->of[i * 64 + (size_t)__builtin_ctzll(bits)]]++;
+        }
     }
-    unsigned all = n;
-    for (unsigned i = 0; i < n; i++) {
-        with[i] = (uint8_t)(has_with[i] && has_without[i] ? all++ : i);
+    for (size_t i = 0; i < BYTES / 64; i++) {
+        for (uint64_t bits = s->bits[i]; bits; bits &= bits - 1) {
+            uint8_t *of = &classes->of[i * 64 + (size_t)__builtin_ctzll(bits)], from = *of;
+            if (had[from] == classes->sizes[from]) {
+                continue; // it has all of them
+            }
+            moved[from] = moved[from] ? moved[from] : (uint8_t)classes->n++;
+            *of = moved[from];
+            classes->sizes[*of]++;
+            classes->sizes[from]--;
+            had[from]--;
+        }
     }
-    for (unsigned c = 0; c < BYTES; c++) {
-        alike[c] = set_has(s, c) ? with[alike[c]] : alike[c];
-    }
-    return all;
 }
 
 static void program_tell_bytes(struct program *to)
 {
     struct set ends = {.some = false};
-    uint8_t before[BYTES] = {0};
-    unsigned n_before = 1;
+    uint8_t before_of[BYTES];
+    struct classes alike = classes_all(to->alike), before = classes_all(before_of);
     set_add(&ends, '\n');
     set_add(&ends, '\r');
-    to->n_alike = 1;
     to->words = set_words();
     for (size_t i = NODE_FIRST; i < to->n_nodes; i++) {
         const struct tree *t = to->nodes[i].what;
@@ -656,14 +675,15 @@ static void program_tell_bytes(struct program *to)
         const struct set *set = t->kind == TREE_BOUNDARY ? &to->words
                                 : t->kind == TREE_END    ? &ends
                                                          : &t->set;
-        to->n_alike = bytes_split(to->alike, to->n_alike, set);
+        classes_split(&alike, set);
         if (t->kind == TREE_BOUNDARY || (t->kind == TREE_LOOK && t->behind)) {
-            n_before = bytes_split(before, n_before, set);
+            classes_split(&before, set);
         }
     }
+    to->n_alike = alike.n;
     for (unsigned c = 0; c < BYTES; c++) {
         to->sample[to->alike[c]] = (unsigned char)c;
-        to->alike_before[to->alike[c]] = before[c];
+        to->alike_before[to->alike[c]] = before_of[c];
     }
 }
 

@@ -46,8 +46,10 @@ bool subjects_in(const struct log_subjects *s, const char *text)
 {
     for (size_t i = 0; i < s->n_names; i++) {
         size_t n = strlen(s->names[i]);
+        int first = *s->names[i] | 0x20;
         for (const char *at = text; *at; at++) {
-            if (strncasecmp(at, s->names[i], n) == 0 && word_begins(text, at)) {
+            if ((*at | 0x20) == first && strncasecmp(at, s->names[i], n) == 0 &&
+                word_begins(text, at)) {
                 return true;
             }
         }
