@@ -21,10 +21,6 @@ struct filter;
 /* How often a literal may be expected in a MiB of ordinary text, by the rarest four bytes in it. */
 double filter_frequency(const char *literal);
 
-/* Calls take(arg, gram, frequency) for all four bytes in a row that ordinary texts are known to
- * hold, letters small and digits '0', with how often they may be expected in a MiB. */
-void filter_known_grams(void (*take)(void *arg, const char *gram, double frequency), void *arg);
-
 /* A filter for n literals of 4 to 200 bytes; they are not copied, and may stand there twice. */
 struct filter *filter_build(struct arena *a, const char *const *literals, size_t n);
 

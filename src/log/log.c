@@ -21,6 +21,13 @@ enum {
 
 enum encoding { ENCODING_UNKNOWN, ENCODING_BYTES, ENCODING_UTF16LE, ENCODING_UTF16BE };
 
+/* The fields of one match; values are cut to what fits. */
+struct fields {
+    struct log_field items[LOG_FIELDS_MAX + LOG_GROUPS_MAX];
+    size_t n;
+    char values[LOG_GROUPS_MAX][VALUE_MAX + 1];
+};
+
 struct log {
     struct log_rules *rules;
     struct log_store store;
@@ -54,8 +61,9 @@ struct log {
     char *whole;                  // the text, or its first KEPT_BYTES
     size_t n_whole;
     bool is_long;
-    bool noted; // a person wrote about what happened
-    char *hit;  // the first lines with a literal, each with a line end
+    bool noted;           // a person wrote about what happened
+    struct fields fields; // of the match that is looked at: too much to clear for each
+    char *hit;            // the first lines with a literal, each with a line end
     size_t n_hit;
     uint64_t *hit_lines; // their numbers
     size_t n_hit_lines;
@@ -108,13 +116,6 @@ static void on_hit(void *arg, size_t literal, size_t at)
     l->hits[owner / 64] |= (uint64_t)1 << (owner % 64);
     l->literals[literal / 64] |= (uint64_t)!in_word << (literal % 64);
 }
-
-/* The fields of one match; values are cut to what fits. */
-struct fields {
-    struct log_field items[LOG_FIELDS_MAX + LOG_GROUPS_MAX];
-    size_t n;
-    char values[LOG_GROUPS_MAX][VALUE_MAX + 1];
-};
 
 static const char *value_copy(char *to, const char *text, size_t n)
 {
@@ -236,7 +237,7 @@ static void ask(struct log *l, struct log_signature *s, size_t before)
 static unsigned match(struct log *l, size_t index, const struct log_line *line, size_t from)
 {
     struct log_signature *s = &l->rules->signatures[index];
-    struct fields fields;
+    struct fields *fields = &l->fields;
     const char *text = line->text + from;
     size_t n = line->n - from, start = 0;
     unsigned found = 0;
@@ -247,9 +248,9 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
             break;
         }
         start = at[1] > at[0] ? at[1] : after_character(text, n, at[1]);
-        match_fields(s, text, at, rc, &fields);
+        match_fields(s, text, at, rc, fields);
         size_t before = l->store.facts.n;
-        store_fact(l, index, s->id, &(struct log_said){s->kind, line, fields.items, fields.n});
+        store_fact(l, index, s->id, &(struct log_said){s->kind, line, fields->items, fields->n});
         ask(l, s, before);
     }
     return found;
@@ -567,17 +568,16 @@ static bool finds_nothing(struct places *p, size_t owner)
 
 /* Whether the line of a literal is not worth a look for one of its owners. Most lines that have one
  * literal have several, so that the answers are kept. */
-static bool owner_passes(struct places *p, const struct sieve_owner *asks)
+static bool owner_passes(struct places *p, uint32_t owner)
 {
     struct log *l = p->log;
-    uint32_t owner = asks->owner;
     if (owner == SIEVE_WATCHED) {
         return l->named; // watched until a line has one
     }
     if (store_is_full(&l->store) || l->passed[owner] == l->n_known) {
         return true;
     }
-    if (!p->is_known || (sieve_passes_gate(&p->pairs, asks) && !finds_nothing(p, owner))) {
+    if (!p->is_known || !finds_nothing(p, owner)) {
         return false;
     }
     l->passed[owner] = l->n_known;
@@ -589,12 +589,12 @@ static bool passes(void *arg, size_t literal, size_t at)
 {
     struct places *p = arg;
     size_t n;
-    const struct sieve_owner *owners = sieve_line_owners(p->log->sieve, literal, &n);
+    const uint32_t *owners = sieve_line_owners(p->log->sieve, literal, &n);
     if ((at < p->start || at >= p->stop) && !store_is_full(&p->log->store)) {
         know_line(p, at);
     }
     for (size_t i = 0; i < n; i++) {
-        if (!owner_passes(p, &owners[i])) {
+        if (!owner_passes(p, owners[i])) {
             return false;
         }
     }

@@ -544,23 +544,69 @@ static struct part parse_sequence(struct parser *p)
 
 /* ------------------------------------------------------------------ alternatives */
 
-/* What is required whichever of several alternatives holds: one clause of each. */
+/* Whether a text that has one of the first's literals has one of the second's. */
+static bool clause_implies(const struct required_clause *first,
+                           const struct required_clause *second)
+{
+    for (size_t i = 0; i < first->n; i++) {
+        bool has_one = false;
+        for (size_t k = 0; k < second->n && !has_one; k++) {
+            has_one = strstr(first->literals[i], second->literals[k]) != NULL;
+        }
+        if (!has_one) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool required_implies(const struct required *r, const struct required_clause *c)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        if (clause_implies(r->clauses[i], c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds the clauses of one alternative that hold in each of the others as well. */
+static void add_common(struct required *to, const struct required *each, size_t n, size_t one)
+{
+    for (size_t k = 0; k < each[one].n; k++) {
+        const struct required_clause *c = each[one].clauses[k];
+        size_t i = 0;
+        while (i < n && required_implies(&each[i], c)) {
+            i++;
+        }
+        if (i == n && !required_implies(to, c)) {
+            required_add(to, c);
+        }
+    }
+}
+
+/* What is required whichever of several alternatives holds: one clause of each, and those that they
+ * have in common. */
 static struct required either_required(struct arena *a, const struct required *each, size_t n)
 {
     struct required r = {.n = 0};
-    for (size_t k = 0; k < REQUIRED_CLAUSES_MAX; k++) {
+    bool all_have = true;
+    for (size_t k = 0; k < REQUIRED_CLAUSES_MAX && all_have; k++) {
         struct texts all = {.n = 0};
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n && all_have; i++) {
             const struct required_clause *c = k < each[i].n ? each[i].clauses[k] : NULL;
             struct texts more = {.n = c ? c->n : 0};
             for (size_t t = 0; t < more.n; t++) {
                 more.items[t] = c->literals[t];
             }
-            if (!c || !texts_unite(&all, &more)) {
-                return r;
-            }
+            all_have = c && texts_unite(&all, &more);
         }
-        required_add(&r, clause_of(a, all.items, all.n));
+        if (all_have) {
+            required_add(&r, clause_of(a, all.items, all.n));
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        add_common(&r, each, n, i);
     }
     return r;
 }

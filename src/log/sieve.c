@@ -7,7 +7,7 @@
 
 /* A clause more than the first is searched for in every line where it is rare enough for that; the
  * others are looked for in lines that have all the rest. */
-enum { CLAUSES_MAX = 4, FREQUENT = 4000, GATE_MAX = 32 };
+enum { CLAUSES_MAX = 4, FREQUENT = 4000 };
 
 /* Pairs of bytes that a line must have, one after the other: a number of a pair, or EITHER plus a
  * number of alternatives, each of which is a length and pairs again. */
@@ -24,7 +24,6 @@ struct owner_asks {
     size_t length_max;                  // bytes of a line; SIZE_MAX: any
     const struct required_clause *ends; // the line ends with one of these; NULL: with anything
     struct wanted others; // all that its expression requires but what its lines are found by
-    struct wanted gate;   // pairs of it, one of which a line must have; none: it need not
 };
 
 /* That a literal is one of a clause of an owner. */
@@ -36,7 +35,7 @@ struct need {
 struct sieve {
     struct filter *lines, *all;
     uint32_t *first_owner; // of each literal in `lines`: its owners, up to those of the next
-    struct sieve_owner *line_owners;
+    uint32_t *line_owners;
     uint32_t *first;    // of each atom: its needs, up to those of the next
     struct need *needs; // by atom
     struct owner_asks *owners;
@@ -67,8 +66,7 @@ struct building {
     uint32_t *table; // open addressing: atom + 1
     size_t cap;
     struct owner_asks *owners;
-    struct pairs pairs;              // those of one owner
-    double frequencies[SIEVE_PAIRS]; // of two bytes in ordinary text
+    struct pairs pairs; // those of one owner
 };
 
 /* ------------------------------------------------------------------ atoms */
@@ -214,95 +212,6 @@ static struct wanted pairs_of(struct building *b, const struct required *r)
                        : (struct wanted){.n = 0};
 }
 
-/* ------------------------------------------------------------------ gates */
-
-/* How often two bytes stand in ordinary text. */
-static void count_pairs(void *arg, const char *gram, double frequency)
-{
-    double *frequencies = arg;
-    for (size_t i = 0; i < 3; i++) {
-        frequencies[byte_pair(gram + i)] += frequency;
-    }
-}
-
-/* Pairs of which there is one wherever all is that is required. */
-struct gate {
-    uint16_t pairs[GATE_MAX];
-    size_t n;         // 0: none is known
-    double frequency; // of all together
-};
-
-/* The rarest two bytes of a literal. Digits are counted together. */
-static bool gate_of_literal(const struct building *b, const char *literal, struct gate *to)
-{
-    double lowest = 0;
-    const char *rarest = NULL;
-    for (const char *at = literal; at[1]; at++) {
-        const char counted[] = {(char)(str_is_digit(at[0]) ? '0' : at[0]),
-                                (char)(str_is_digit(at[1]) ? '0' : at[1])};
-        double one = b->frequencies[byte_pair(counted)];
-        if (!rarest || one < lowest) {
-            rarest = at;
-            lowest = one;
-        }
-    }
-    if (!rarest || to->n == GATE_MAX) {
-        return false;
-    }
-    to->pairs[to->n++] = (uint16_t)byte_pair(rarest);
-    to->frequency += lowest;
-    return true;
-}
-
-static struct gate gate_of_clause(const struct building *b, const struct required_clause *c)
-{
-    struct gate gate = {.n = 0};
-    for (size_t i = 0; i < c->n; i++) {
-        if (!gate_of_literal(b, c->literals[i], &gate)) {
-            return (struct gate){.n = 0};
-        }
-    }
-    return gate;
-}
-
-static struct gate gate_of(const struct building *b, const struct required *r);
-
-static struct gate gate_of_choice(const struct building *b, const struct required_choice *choice)
-{
-    struct gate all = {.n = 0};
-    for (size_t i = 0; i < choice->n; i++) {
-        struct gate one = gate_of(b, &choice->items[i]);
-        if (!one.n || one.n > GATE_MAX - all.n) {
-            return (struct gate){.n = 0};
-        }
-        memcpy(all.pairs + all.n, one.pairs, one.n * sizeof *one.pairs);
-        all.n += one.n;
-        all.frequency += one.frequency;
-    }
-    return all;
-}
-
-static void gate_take(struct gate *best, const struct gate *one)
-{
-    if (one->n && (!best->n || one->frequency < best->frequency)) {
-        *best = *one;
-    }
-}
-
-static struct gate gate_of(const struct building *b, const struct required *r)
-{
-    struct gate best = {.n = 0};
-    for (size_t i = 0; i < r->n; i++) {
-        struct gate one = gate_of_clause(b, r->clauses[i]);
-        gate_take(&best, &one);
-    }
-    for (size_t i = 0; i < r->n_choices; i++) {
-        struct gate one = gate_of_choice(b, r->choices[i]);
-        gate_take(&best, &one);
-    }
-    return best;
-}
-
 /* ------------------------------------------------------------------ owners */
 
 /* One owner: its literals, and what its expression requires besides. */
@@ -357,11 +266,9 @@ static void owner_ask(struct building *b, const struct owner *o, const char *con
             others.clauses[others.n++] = c;
         }
     }
-    struct gate gate = gate_of(b, &others);
     asks->length_max = o->required.length_max;
     asks->ends = o->required.ends;
     asks->others = pairs_of(b, &others);
-    asks->gate = wanted_copy(b->arena, gate.pairs, gate.n);
 }
 
 static void add_owner(struct building *b, const struct owner *o)
@@ -453,13 +360,7 @@ static void sort_line_owners(struct sieve *s, const struct building *b)
     }
     for (size_t i = 0; i < b->line_owners.n; i++) { // an end is moved to its beginning
         const struct line_owner *from = &b->line_owners.items[i];
-        struct sieve_owner *to = &s->line_owners[--s->first_owner[from->line]];
-        to->owner = from->owner;
-        if (from->owner != SIEVE_WATCHED) {
-            const struct wanted *gate = &b->owners[from->owner].gate;
-            to->gate = gate->pairs;
-            to->n_gate = (uint16_t)gate->n;
-        }
+        s->line_owners[--s->first_owner[from->line]] = from->owner;
     }
 }
 
@@ -467,7 +368,6 @@ struct sieve *sieve_build(struct arena *a, const struct sieve_source *source)
 {
     struct sieve *s = arena_alloc(a, sizeof *s);
     struct building b = {.arena = a, .source = source};
-    filter_known_grams(count_pairs, b.frequencies);
     b.owners = arena_array(a, source->n_owners + 1, sizeof *b.owners);
     add_owners(&b);
     add_watched(&b);
@@ -485,7 +385,7 @@ const struct filter *sieve_lines(const struct sieve *s)
     return s->lines;
 }
 
-const struct sieve_owner *sieve_line_owners(const struct sieve *s, size_t literal, size_t *ret_n)
+const uint32_t *sieve_line_owners(const struct sieve *s, size_t literal, size_t *ret_n)
 {
     const uint32_t *first = s->first_owner + literal;
     *ret_n = first[1] - first[0];
@@ -625,19 +525,6 @@ static bool pairs_fit(struct sieve_pairs *line, const struct wanted *wanted)
     }
     mark_pairs(line);
     return has_wanted(line, wanted->pairs, wanted->pairs + wanted->n);
-}
-
-bool sieve_passes_gate(struct sieve_pairs *pairs, const struct sieve_owner *owner)
-{
-    if (!owner->n_gate) {
-        return true;
-    }
-    mark_pairs(pairs);
-    bool any = false; // no early end: which one it is cannot be foreseen
-    for (size_t i = 0; i < owner->n_gate; i++) {
-        any |= pairs->marks[owner->gate[i]] == pairs->turn;
-    }
-    return any;
 }
 
 bool sieve_may_fit(const struct sieve *s, struct sieve_pairs *pairs, size_t owner)

@@ -46,16 +46,9 @@ struct sieve_pairs {
     uint8_t marks[SIEVE_PAIRS]; // `turn`: the line has it; letters are alike in either case
 };
 
-/* One of those that a literal of sieve_lines() belongs to; SIEVE_WATCHED: it is watched. */
+/* Whose literal it is: *ret_n of them. SIEVE_WATCHED: it is watched. */
 enum { SIEVE_WATCHED = UINT32_MAX };
-struct sieve_owner {
-    uint32_t owner;
-    uint16_t n_gate; // pairs of bytes, of which a line must have one for it; 0: it need not
-    const uint16_t *gate;
-};
-
-/* Whose literal it is: *ret_n of them. */
-const struct sieve_owner *sieve_line_owners(const struct sieve *s, size_t literal, size_t *ret_n);
+const uint32_t *sieve_line_owners(const struct sieve *s, size_t literal, size_t *ret_n);
 
 /* What one line has. */
 struct sieve_line {
@@ -76,11 +69,8 @@ bool sieve_try(const struct sieve *s, struct sieve_line *line, const char *text,
 bool sieve_fits_ends(const struct sieve *s, size_t owner, const char *text, size_t n,
                      size_t shortest);
 
-/* Begins a line for the next two. */
+/* Begins a line for the next. */
 void sieve_pairs_begin(struct sieve_pairs *pairs, const char *text, size_t n);
-
-/* The quickest part of what sieve_may_fit() tells. */
-bool sieve_passes_gate(struct sieve_pairs *pairs, const struct sieve_owner *owner);
 
 /* Whether a line with one of the literals that it is found by may have what else the expression of
  * an owner requires, by its pairs of bytes alone: "no" is sure, and is found many times faster than
