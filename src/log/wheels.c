@@ -112,8 +112,9 @@ static const char *gfx_override(const struct log_matched *m)
                    {"gfx103", "gfx1030", "10.3.0"},
                    {"gfx110", "gfx1100", "11.0.0"},
                    {"gfx115", "gfx1100", "11.0.0"}};
-    for (size_t i = 0; i < m->n_facts; i++) {
-        const char *arch = log_fact_field(m->facts[i], "arch");
+    for (size_t i = 0; i < m->n + m->n_facts; i++) { // what the entry rests on goes first
+        const struct log_fact *f = i < m->n ? m->items[i] : m->facts[i - m->n];
+        const char *arch = log_fact_field(f, "arch");
         for (size_t k = 0; arch && k < sizeof nearest / sizeof *nearest; k++) {
             if (str_starts(str_of(arch), nearest[k].begins)) {
                 return strcmp(arch, nearest[k].is) == 0 ? NULL : nearest[k].override;
