@@ -305,8 +305,8 @@ static int scans_load(struct apply_work *w, const struct apply_journal_change *c
 }
 
 /* What the change made of a path; after an interruption, whatever there is now. */
-static const struct apply_journal_scan *made(const struct apply_journal_change *c,
-                                             const struct scans *s)
+static const struct apply_journal_scan *made_scan(const struct apply_journal_change *c,
+                                                  const struct scans *s)
 {
     return c->packages_done ? &s->after : &s->now;
 }
@@ -321,7 +321,7 @@ static bool below_new_folder(struct apply_work *w, const struct apply_journal_ch
                              const struct scans *s, const char *path)
 {
     const char *parent = apply_place_parent(w->place, path);
-    return strcmp(parent, ".") != 0 && apply_journal_scan_find(made(c, s), parent) &&
+    return strcmp(parent, ".") != 0 && apply_journal_scan_find(made_scan(c, s), parent) &&
            !apply_journal_scan_find(&s->before, parent);
 }
 
@@ -390,7 +390,8 @@ static bool has_to_go(struct apply_work *w, const struct apply_journal_change *c
     if (before) {
         return before->sig.type != now->sig.type && before->sig.type != 'o';
     }
-    return apply_journal_scan_find(made(c, s), now->path) || below_new_folder(w, c, s, now->path);
+    return apply_journal_scan_find(made_scan(c, s), now->path) ||
+           below_new_folder(w, c, s, now->path);
 }
 
 static int bring_back_folder(int dir, const struct apply_journal_entry *e, struct gm_err *err)
@@ -461,7 +462,8 @@ static bool entry_is_settled(const struct apply_journal_change *c, const struct 
                              const struct apply_journal_entry *before)
 {
     const struct apply_journal_entry *now = apply_journal_scan_find(&s->now, before->path);
-    const struct apply_journal_entry *after = apply_journal_scan_find(made(c, s), before->path);
+    const struct apply_journal_entry *after =
+        apply_journal_scan_find(made_scan(c, s), before->path);
     if (same_entry(before, now)) {
         return true;
     }

@@ -282,7 +282,7 @@ static const struct field *field_named(const struct check *c, enum level level, 
 
 /* The value of a field as this release sees it, or NULL: missing or null. Of keys that differ in
  * case alone the last in the order of bytes counts: they are decoded in that order. */
-static json_t *get(const struct check *c, const json_t *object, const char *name)
+static json_t *get_member(const struct check *c, const json_t *object, const char *name)
 {
     json_t *found = c->strict ? json_object_get(object, name) : NULL, *value;
     const char *key, *last = "";
@@ -299,7 +299,7 @@ static json_t *get(const struct check *c, const json_t *object, const char *name
 /* "" where it is missing or is not a text. */
 static const char *text_of(const struct check *c, const json_t *object, const char *name)
 {
-    const char *text = json_string_value(get(c, object, name));
+    const char *text = json_string_value(get_member(c, object, name));
     return text ? text : "";
 }
 
@@ -394,7 +394,7 @@ static void check_object(struct check *c, enum level level, json_t *object)
                 c, &c->shape,
                 arena_printf(c->arena, "the field \"%s\" is unknown there", printable(c, key)));
         } else if (!json_is_null(value)) {
-            check_value(c, f, value, get(c, object, f->name) == value);
+            check_value(c, f, value, get_member(c, object, f->name) == value);
         }
     }
     for (size_t i = 0; i < FIELDS; i++) {
@@ -403,7 +403,7 @@ static void check_object(struct check *c, enum level level, json_t *object)
         }
     }
     if (level == EDITS) {
-        check_net_devices(c, get(c, object, "netDevices"));
+        check_net_devices(c, get_member(c, object, "netDevices"));
     }
     c->device = outer;
 }
@@ -458,7 +458,7 @@ static size_t n_edits(const struct check *c, const json_t *edits)
     size_t n = 0;
     for (size_t i = 0; i < FIELDS; i++) {
         const struct field *f = &fields[i];
-        const json_t *value = f->level == EDITS ? get(c, edits, f->name) : NULL, *one;
+        const json_t *value = f->level == EDITS ? get_member(c, edits, f->name) : NULL, *one;
         size_t k;
         n += f->type == OBJECT && value;
         json_array_foreach(value, k, one)
@@ -481,7 +481,7 @@ static void check_devices(struct check *c, const json_t *devices)
         }
         const char *name = text_of(c, device, "name");
         check_name(c, name);
-        if (n_edits(c, get(c, device, "containerEdits")) == 0) {
+        if (n_edits(c, get_member(c, device, "containerEdits")) == 0) {
             set_fault(c, &c->value,
                       arena_printf(c->arena, "device \"%s\" has no containerEdits, or empty ones",
                                    printable(c, name)));
@@ -512,7 +512,7 @@ static struct check checked(struct arena *a, const json_t *document, const char 
     if (kind) {
         c.value = kind; // it is looked at before the edits
     }
-    check_devices(&c, get(&c, document, "devices"));
+    check_devices(&c, get_member(&c, document, "devices"));
     return c;
 }
 

@@ -64,7 +64,8 @@ static void end_progress(struct progress *p)
 
 /* ------------------------------------------------------------------ words */
 
-static const char *joined(struct arena *a, const image_texts *first, const image_texts *second)
+static const char *joined_texts(struct arena *a, const image_texts *first,
+                                const image_texts *second)
 {
     const char *text = "";
     for (size_t i = 0; i < first->n + second->n; i++) {
@@ -114,8 +115,8 @@ static json_t *image_json(struct arena *a, const struct image *im)
     }
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o}", "name",
                      out_json_text(a, im->name), "architecture", out_json_text(a, im->architecture),
-                     "starts", out_json_text(a, joined(a, &im->entrypoint, &im->command)), "user",
-                     out_json_text(a, im->user), "environment", env, "layers",
+                     "starts", out_json_text(a, joined_texts(a, &im->entrypoint, &im->command)),
+                     "user", out_json_text(a, im->user), "environment", env, "layers",
                      (json_int_t)im->layers.places.n, "files", (json_int_t)im->layers.n, "left_out",
                      (json_int_t)im->layers.n_refused, "outside", (json_int_t)im->layers.n_outside,
                      "unverified", unverified_json(a, im));
@@ -133,7 +134,7 @@ static void print_image(const struct out *o, struct arena *a, const struct image
     out_print(o, OUT_PLAIN, "%s%s%zu layer%s, %zu files\n", shown(a, im->name, ", "),
               shown(a, im->architecture, ", "), n, n == 1 ? "" : "s", im->layers.n);
     if (im->entrypoint.n + im->command.n) {
-        const char *words = joined(a, &im->entrypoint, &im->command);
+        const char *words = joined_texts(a, &im->entrypoint, &im->command);
         out_print(o, OUT_DIM, "starts    ");
         out_print(o, OUT_PLAIN, "%s%s%s\n", str_printable(a, words), im->user ? " as " : "",
                   shown(a, im->user, ""));

@@ -57,7 +57,7 @@ static const char *title_of(const struct done *d)
                         d->plan->verdict == SETUP_GPU ? "GPU" : "CPU");
 }
 
-static int make(struct done *d, struct root *root, struct gm_err *err)
+static int make_environment(struct done *d, struct root *root, struct gm_err *err)
 {
     struct apply_command *commands = NULL;
     size_t n = commands_of(d->plan, &d->t->arena, &commands);
@@ -294,7 +294,7 @@ int cli_setup_apply(struct cli_target *t, const struct setup_plan *plan)
                      .folder = absolute(t, plan->there ? plan->there : plan->folder),
                      .session = {.place = APPLY_PLACE_EMPTY, .work = APPLY_WORK_EMPTY}};
     int rc = root_open(&root, "/", &err);
-    rc = rc < 0 ? rc : make(&d, &root, &err);
+    rc = rc < 0 ? rc : make_environment(&d, &root, &err);
     rc = rc < 0 ? rc : settle(&d, &err);
     apply_close(&d.session);
     root_close(&root);

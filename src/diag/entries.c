@@ -62,7 +62,7 @@ struct parts {
     bool is_wish;               // an application shows it too, and does without
 };
 
-static const char *joined(struct diag *d, const char *list, const char *name)
+static const char *joined_names(struct diag *d, const char *list, const char *name)
 {
     return *list ? arena_printf(d->a, "%s, %s", list, name) : name;
 }
@@ -83,9 +83,9 @@ static bool only_in_parts(struct diag *d, const struct diag_finding *f, struct p
         if (!p->part_of || !works(d, process_of(d, p->part_of))) {
             return false;
         }
-        ret->names = joined(d, ret->names, alone(p));
+        ret->names = joined_names(d, ret->names, alone(p));
         if (strcmp(ret->last, p->part_of) != 0) {
-            ret->wholes = joined(d, ret->wholes, p->part_of);
+            ret->wholes = joined_names(d, ret->wholes, p->part_of);
             ret->last = p->part_of;
         }
     }

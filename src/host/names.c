@@ -11,7 +11,7 @@ static int names_compare(const void *x, const void *y)
     return vendor ? vendor : device ? device : a->revision - b->revision;
 }
 
-static const struct host_pci_name *find(uint32_t vendor, uint32_t device, int revision)
+static const struct host_pci_name *find_name(uint32_t vendor, uint32_t device, int revision)
 {
     if (vendor > UINT16_MAX || device > UINT16_MAX) {
         return NULL;
@@ -23,8 +23,9 @@ static const struct host_pci_name *find(uint32_t vendor, uint32_t device, int re
 
 const struct host_pci_name *host_pci_row(uint32_t vendor, uint32_t device, uint32_t revision)
 {
-    const struct host_pci_name *row = revision <= 0xff ? find(vendor, device, (int)revision) : NULL;
-    return row ? row : find(vendor, device, -1);
+    const struct host_pci_name *row =
+        revision <= 0xff ? find_name(vendor, device, (int)revision) : NULL;
+    return row ? row : find_name(vendor, device, -1);
 }
 
 const char *host_pci_name(uint32_t vendor, uint32_t device, uint32_t revision)

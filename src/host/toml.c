@@ -35,7 +35,7 @@ static size_t find_equals(struct str line)
 }
 
 /* A key without its quotes and blanks. */
-static const char *plain(struct arena *a, struct str key)
+static const char *plain_key(struct arena *a, struct str key)
 {
     char *text = arena_alloc(a, key.n + 1);
     size_t n = 0;
@@ -76,9 +76,9 @@ bool host_toml_next(struct host_toml *t, struct arena *a)
         line = str_trim(without_remark(line));
         size_t at = find_equals(line);
         if (line.n && line.s[0] == '[' && at == line.n) {
-            t->section = plain(a, header_of(line));
+            t->section = plain_key(a, header_of(line));
         } else if (at < line.n) {
-            const char *key = plain(a, (struct str){line.s, at});
+            const char *key = plain_key(a, (struct str){line.s, at});
             t->key = t->section && *t->section ? arena_printf(a, "%s.%s", t->section, key) : key;
             t->value = value_of(a, (struct str){line.s + at + 1, line.n - at - 1});
             return true;

@@ -40,7 +40,7 @@ struct windows_look {
 
 /* ------------------------------------------------------------------ hives */
 
-static void note(struct windows_look *w, const char *text)
+static void add_note(struct windows_look *w, const char *text)
 {
     VEC_PUSH(w->l->arena, &w->l->host->notes, text);
 }
@@ -75,10 +75,11 @@ static struct host_fact open_hive(struct windows_look *w, const char *path, stru
         return host_unknown(e->place, arena_strdup(a, err.text));
     }
     if (ret->dirty) {
-        note(w, arena_printf(a,
-                             "%s was not written to the end when Windows stopped (a dirty hive): "
-                             "its last changes are in its logs, which are not read",
-                             e->place));
+        add_note(w,
+                 arena_printf(a,
+                              "%s was not written to the end when Windows stopped (a dirty hive): "
+                              "its last changes are in its logs, which are not read",
+                              e->place));
     }
     return host_yes(e->place, NULL);
 }
@@ -492,7 +493,7 @@ static void read_adapters(struct windows_look *w)
     h->pci = host_yes(w->hive.where, NULL);
     for (size_t i = 0; i < ids.n; i++) {
         if (hive_subkeys(&w->system, a, ids.items[i].key, &instances, &err) < 0) {
-            note(w, arena_printf(a, "%s: %s", w->hive.where, err.text));
+            add_note(w, arena_printf(a, "%s: %s", w->hive.where, err.text));
             continue;
         }
         for (size_t k = 0; k < instances.n; k++) {

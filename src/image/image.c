@@ -404,7 +404,8 @@ static int read_saved_layers(struct opening *o, const json_t *layers)
 }
 
 /* The image that is wished for; its name becomes the one that was asked for. */
-static int choose(struct opening *o, const image_contents *list, const struct image_content **ret)
+static int choose_content(struct opening *o, const image_contents *list,
+                          const struct image_content **ret)
 {
     size_t at = 0;
     int rc = image_contents_choose(o->a, list, o->wish->name, o->wish->path, &at, o->err);
@@ -431,7 +432,7 @@ static int read_saved(struct opening *o, const json_t *manifest)
     image_contents list = {0};
     const struct image_content *chosen = NULL;
     image_contents_saved(o->a, manifest, &list);
-    int rc = choose(o, &list, &chosen);
+    int rc = choose_content(o, &list, &chosen);
     if (rc < 0) {
         return rc;
     }
@@ -492,7 +493,7 @@ static int read_index(struct opening *o, const json_t *index)
     image_contents list = {0};
     const struct image_content *chosen = NULL;
     image_contents_index(o->a, index, &list);
-    int rc = choose(o, &list, &chosen);
+    int rc = choose_content(o, &list, &chosen);
     return rc < 0 ? rc : read_descriptors(o, chosen->descriptors.items, chosen->descriptors.n, 0);
 }
 

@@ -359,7 +359,7 @@ static bool evaluate(const uint8_t *code, const struct unwind_registers *g, bool
 
 /* ------------------------------------------------------------------ the rows */
 
-static void set(struct unwind_row *r, uint64_t number, struct unwind_rule rule)
+static void set_rule(struct unwind_row *r, uint64_t number, struct unwind_rule rule)
 {
     if (number < UNWIND_REGISTERS) {
         r->registers[number] = rule;
@@ -387,12 +387,13 @@ static bool run_rows(struct unwind_space *space, struct bytes b, const struct ci
         switch (op & 0xc0) {
         case DW_CFA_advance_loc: at += low * cie->code_align; continue;
         case DW_CFA_offset:
-            set(r, low,
-                (struct unwind_rule){.how = OFFSET,
-                                     .value = (int64_t)take_unsigned(&b) * cie->data_align});
+            set_rule(r, low,
+                     (struct unwind_rule){.how = OFFSET,
+                                          .value = (int64_t)take_unsigned(&b) * cie->data_align});
             continue;
         case DW_CFA_restore:
-            set(r, low, low < UNWIND_REGISTERS ? initial->registers[low] : (struct unwind_rule){0});
+            set_rule(r, low,
+                     low < UNWIND_REGISTERS ? initial->registers[low] : (struct unwind_rule){0});
             continue;
         default: break;
         }
@@ -404,23 +405,26 @@ static bool run_rows(struct unwind_space *space, struct bytes b, const struct ci
         case DW_CFA_advance_loc4: at += take(&b, 4) * cie->code_align; break;
         case DW_CFA_offset_extended:
             number = take_unsigned(&b);
-            set(r, number,
-                (struct unwind_rule){.how = OFFSET,
-                                     .value = (int64_t)take_unsigned(&b) * cie->data_align});
+            set_rule(r, number,
+                     (struct unwind_rule){.how = OFFSET,
+                                          .value = (int64_t)take_unsigned(&b) * cie->data_align});
             break;
         case DW_CFA_restore_extended:
             number = take_unsigned(&b);
-            set(r, number,
-                number < UNWIND_REGISTERS ? initial->registers[number] : (struct unwind_rule){0});
+            set_rule(r, number,
+                     number < UNWIND_REGISTERS ? initial->registers[number]
+                                               : (struct unwind_rule){0});
             break;
         case DW_CFA_undefined:
-            set(r, take_unsigned(&b), (struct unwind_rule){.how = UNDEFINED});
+            set_rule(r, take_unsigned(&b), (struct unwind_rule){.how = UNDEFINED});
             break;
-        case DW_CFA_same_value: set(r, take_unsigned(&b), (struct unwind_rule){.how = SAME}); break;
+        case DW_CFA_same_value:
+            set_rule(r, take_unsigned(&b), (struct unwind_rule){.how = SAME});
+            break;
         case DW_CFA_register:
             number = take_unsigned(&b);
-            set(r, number,
-                (struct unwind_rule){.how = REGISTER, .value = (int64_t)take_unsigned(&b)});
+            set_rule(r, number,
+                     (struct unwind_rule){.how = REGISTER, .value = (int64_t)take_unsigned(&b)});
             break;
         case DW_CFA_remember_state:
             if (space->n_kept >= UNWIND_ROWS) {
@@ -446,13 +450,15 @@ static bool run_rows(struct unwind_space *space, struct bytes b, const struct ci
         case DW_CFA_expression:
         case DW_CFA_val_expression:
             number = take_unsigned(&b);
-            set(r, number,
+            set_rule(
+                r, number,
                 (struct unwind_rule){.how = op == DW_CFA_expression ? EXPRESSION : VALUE_EXPRESSION,
                                      .code = skip_block(&b)});
             break;
         case DW_CFA_offset_extended_sf:
             number = take_unsigned(&b);
-            set(r, number,
+            set_rule(
+                r, number,
                 (struct unwind_rule){.how = OFFSET, .value = take_signed(&b) * cie->data_align});
             break;
         case DW_CFA_def_cfa_sf:
@@ -464,7 +470,8 @@ static bool run_rows(struct unwind_space *space, struct bytes b, const struct ci
         case DW_CFA_val_offset:
         case DW_CFA_val_offset_sf:
             number = take_unsigned(&b);
-            set(r, number,
+            set_rule(
+                r, number,
                 (struct unwind_rule){.how = VALUE_OFFSET,
                                      .value = (op == DW_CFA_val_offset ? (int64_t)take_unsigned(&b)
                                                                        : take_signed(&b)) *

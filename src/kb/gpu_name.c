@@ -18,7 +18,7 @@ static bool word_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-static bool listed(const char *list, struct str word)
+static bool has_word(const char *list, struct str word)
 {
     for (const char *at = list; *at; at++) {
         if (*at == ' ' && str_eq_nocase((struct str){at + 1, strcspn(at + 1, " ")}, word)) {
@@ -37,12 +37,12 @@ static void tokens_add(struct tokens *t, struct str text, const char *without)
         while (whole < text.n && word_char(text.s[whole])) {
             whole++;
         }
-        bool skip = whole == 0 || listed(without, (struct str){text.s, whole});
+        bool skip = whole == 0 || has_word(without, (struct str){text.s, whole});
         size_t n = skip ? whole + (whole == 0) : 1;
         while (!skip && n < whole && str_is_digit(text.s[n]) == str_is_digit(text.s[n - 1])) {
             n++;
         }
-        if (!skip && !listed(without, (struct str){text.s, n})) {
+        if (!skip && !has_word(without, (struct str){text.s, n})) {
             t->items[t->n++] = (struct str){text.s, n};
         }
         text.s += n;

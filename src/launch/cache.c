@@ -160,7 +160,7 @@ static void put_bytes(struct writer *w, const void *data, size_t n)
     (void)fwrite(data, 1, n, w->file); // ferror() is asked at the end
 }
 
-static void put(struct writer *w, const char *text)
+static void put_text(struct writer *w, const char *text)
 {
     char head[32];
     int n = snprintf(head, sizeof head, "%zu:", strlen(text));
@@ -173,7 +173,7 @@ static void put_number(struct writer *w, uint64_t value)
 {
     char text[32];
     (void)snprintf(text, sizeof text, "%" PRIu64, value);
-    put(w, text);
+    put_text(w, text);
 }
 
 static void put_seen(struct writer *w, const char *path, const struct launch_identity *id)
@@ -183,17 +183,17 @@ static void put_seen(struct writer *w, const char *path, const struct launch_ide
     for (int i = 0; i < N_IDENTITY; i++) {
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%" PRIx64, i ? " " : "", id->v[i]);
     }
-    put(w, path);
-    put(w, text);
+    put_text(w, path);
+    put_text(w, text);
 }
 
 static void put_told(struct writer *w, const struct launch_told *items, size_t n)
 {
     put_number(w, n);
     for (size_t i = 0; i < n; i++) {
-        put(w, items[i].cause);
-        put(w, items[i].text);
-        put(w, items[i].of_program ? "program" : "machine");
+        put_text(w, items[i].cause);
+        put_text(w, items[i].text);
+        put_text(w, items[i].of_program ? "program" : "machine");
     }
 }
 
@@ -202,20 +202,20 @@ static void put_launch(struct writer *w, const struct launch *l)
     put_number(w, l->changes.n);
     for (size_t i = 0; i < l->changes.n; i++) {
         const struct launch_change *c = &l->changes.items[i];
-        put(w, c->name);
-        put(w, c->value ? "set" : "unset");
-        put(w, c->value ? c->value : "");
+        put_text(w, c->name);
+        put_text(w, c->value ? "set" : "unset");
+        put_text(w, c->value ? c->value : "");
     }
     put_number(w, l->links.n);
     for (size_t i = 0; i < l->links.n; i++) {
-        put(w, l->links.items[i].path);
-        put(w, l->links.items[i].target);
+        put_text(w, l->links.items[i].path);
+        put_text(w, l->links.items[i].target);
     }
     put_told(w, l->mends.items, l->mends.n);
     put_told(w, l->left.items, l->left.n);
     put_number(w, l->remarks.n);
     for (size_t i = 0; i < l->remarks.n; i++) {
-        put(w, l->remarks.items[i]);
+        put_text(w, l->remarks.items[i]);
     }
 }
 
@@ -224,7 +224,7 @@ static int write_plan(FILE *file, const char *question, const struct launch_seen
 {
     struct writer w = {file, str_hash(NULL, 0)};
     put_bytes(&w, magic, sizeof magic - 1);
-    put(&w, question);
+    put_text(&w, question);
     put_number(&w, seen->n);
     for (size_t i = 0; i < seen->cap; i++) {
         if (seen->slots[i].path) {

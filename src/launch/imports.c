@@ -59,7 +59,7 @@ static bool take_word(struct str *s, const char *word)
     return true;
 }
 
-static void keep(struct arena *a, struct launch_imports *out, struct str name, bool inside)
+static void keep_import(struct arena *a, struct launch_imports *out, struct str name, bool inside)
 {
     if (name.n && name.s[0] != '.' && out->items.n < IMPORTS_MAX) {
         VEC_PUSH(a, &out->items, (struct launch_import){name, inside});
@@ -72,7 +72,7 @@ static void read_statement(struct arena *a, struct launch_imports *out, struct s
 {
     if (take_word(&s, "import")) {
         for (;;) {
-            keep(a, out, take_name(&s), inside);
+            keep_import(a, out, take_name(&s), inside);
             s = skip_blanks(s);
             if (take_word(&s, "as")) {
                 (void)take_name(&s); // the local name
@@ -89,15 +89,16 @@ static void read_statement(struct arena *a, struct launch_imports *out, struct s
     }
     struct str from = take_name(&s);
     s = skip_blanks(s);
-    keep(a, out, from, inside);
+    keep_import(a, out, from, inside);
     if (!from.n || from.s[0] == '.' || !take_word(&s, "import")) {
         return;
     }
     for (;;) {
         struct str name = take_name(&s);
         if (name.n) {
-            keep(a, out, str_of(arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(from), STR_ARG(name))),
-                 inside);
+            keep_import(a, out,
+                        str_of(arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(from), STR_ARG(name))),
+                        inside);
         }
         s = skip_blanks(s);
         if (take_word(&s, "as")) {

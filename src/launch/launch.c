@@ -45,7 +45,7 @@ struct builder {
 };
 
 /* Sets a variable; a later step replaces what an earlier one has set. */
-static const char *set(struct builder *b, const char *name, const char *value)
+static const char *set_variable(struct builder *b, const char *name, const char *value)
 {
     const char *old = env_value(b->env, b->n_env, name);
     if (old && b->options->keep_env) {
@@ -85,7 +85,8 @@ static const char *preload(struct builder *b, const struct plan_step *s)
         list = arena_printf(b->a, "%s%s%s", list, *list ? ":" : "", s->paths[i]);
     }
     const char *old = current(b, "LD_PRELOAD");
-    return set(b, "LD_PRELOAD", old && *old ? arena_printf(b->a, "%s:%s", list, old) : list);
+    return set_variable(b, "LD_PRELOAD",
+                        old && *old ? arena_printf(b->a, "%s:%s", list, old) : list);
 }
 
 static bool names_folder(const char *list, const char *folder)
@@ -111,15 +112,15 @@ static const char *shadow(struct builder *b, const struct plan_step *s)
     if (old && names_folder(old, s->folder)) {
         return NULL;
     }
-    return set(b, "LD_LIBRARY_PATH",
-               old && *old ? arena_printf(b->a, "%s:%s", s->folder, old) : s->folder);
+    return set_variable(b, "LD_LIBRARY_PATH",
+                        old && *old ? arena_printf(b->a, "%s:%s", s->folder, old) : s->folder);
 }
 
 static const char *take_step(struct builder *b, const struct plan_step *s)
 {
     switch (s->kind) {
     case PLAN_SET_ENV:
-        return b->options->preload_only ? "--preload-only" : set(b, s->name, s->value);
+        return b->options->preload_only ? "--preload-only" : set_variable(b, s->name, s->value);
     case PLAN_PRELOAD: return b->options->no_preload ? "--no-preload" : preload(b, s);
     case PLAN_SHADOW: return b->options->preload_only ? "--preload-only" : shadow(b, s);
     case PLAN_TEXT: return NULL;
@@ -173,7 +174,8 @@ static bool way_goes_before(const struct plan_way *a, const struct plan_way *b)
     return a->leaves.n != b->leaves.n ? a->leaves.n < b->leaves.n : has_preload(a) < has_preload(b);
 }
 
-static const struct plan_way *choose(const struct plan *plan, struct builder *b, struct launch *ret)
+static const struct plan_way *choose_way(const struct plan *plan, struct builder *b,
+                                         struct launch *ret)
 {
     const struct plan_way *best = NULL;
     const char *refused = NULL;
@@ -217,7 +219,7 @@ static void choose_and_tell(struct model *m, const struct diag_report *report,
     struct builder b = {m->arena, m->config.env, m->config.n_env, options, NULL};
     struct plan plan = {0};
     plan_make(m, report, &o, &plan);
-    const struct plan_way *way = choose(&plan, &b, ret);
+    const struct plan_way *way = choose_way(&plan, &b, ret);
     for (size_t i = 0; way && i < way->mends.n; i++) {
         VEC_PUSH(m->arena, &ret->mends, told(way->mends.items[i]));
     }
@@ -260,7 +262,7 @@ static void guard_teardown(struct model *m, const struct launch_program *p,
         p->kind == LAUNCH_STARTER || options->no_preload || (options->keep_env && preloaded)
             ? NULL
             : launch_teardown_guard(m, &known);
-    if (o && !set(&b, LAUNCH_GUARD_VARIABLE, "1")) {
+    if (o && !set_variable(&b, LAUNCH_GUARD_VARIABLE, "1")) {
         const char *says = arena_printf(m->arena, "%s: %s (%s); such destructors are run elsewhere",
                                         path_base(o->path), known->about, known->thread);
         VEC_PUSH(m->arena, &ret->mends,

@@ -217,8 +217,8 @@ static bool level_fits(const struct ldso_cache_key *key, uint64_t hwcap)
 }
 
 /* The best of the entries with one key, which start at `i`. */
-static const char *choose(const struct ldso_cache *c, uint32_t i, const char *name,
-                          const struct ldso_cache_key *key)
+static const char *choose_entry(const struct ldso_cache *c, uint32_t i, const char *name,
+                                const struct ldso_cache_key *key)
 {
     const char *best = NULL;
     size_t best_priority = 0; // of a named-hwcaps entry
@@ -263,7 +263,7 @@ const char *ldso_cache_find(const struct ldso_cache *c, const char *name,
             while (middle > 0 && key_matches(c, (uint32_t)middle - 1, name)) {
                 middle--;
             }
-            return choose(c, (uint32_t)middle, name, key);
+            return choose_entry(c, (uint32_t)middle, name, key);
         }
         if (order < 0) {
             left = middle + 1;

@@ -255,7 +255,7 @@ static const char *fill_parts(const struct log_matched *m, const char *text, boo
     return done;
 }
 
-static const char *fill(const struct log_matched *m, const char *text)
+static const char *fill_text(const struct log_matched *m, const char *text)
 {
     return fill_parts(m, text, false);
 }
@@ -416,7 +416,7 @@ static void choose_repairs(const struct log_matched *m, const struct log_rule *r
         const struct log_repair *r = &rule->repairs[i];
         if (is_for(m, rule, r, platform)) {
             struct log_repair repair = *r;
-            repair.text = fill(m, r->text);
+            repair.text = fill_text(m, r->text);
             repair.command = fill_command(m, r->command);
             if (repair.command && platform == LOG_WINDOWS && r->platform == LOG_ANY) {
                 repair.command = windows_command(m, repair.command);
@@ -445,7 +445,7 @@ static struct log_candidate rule_candidate(struct log_matched *m, const struct l
         .cause = rule->cause,
         .confidence = rule->confidence,
         .culprit = fill_parts(m, rule->culprit, true),
-        .says = fill(m, rule->says),
+        .says = fill_text(m, rule->says),
         .decides = fill_command(m, rule->decides),
         .evidence = evidence,
         .n_evidence = m->n + (m->shown != NULL),

@@ -149,7 +149,7 @@ static bool texts_unite(struct texts *to, const struct texts *more)
     return true;
 }
 
-static const char *joined(struct arena *a, const char *first, const char *second)
+static const char *joined_atoms(struct arena *a, const char *first, const char *second)
 {
     size_t n = strlen(first), more = strlen(second);
     if (!n || !more) {
@@ -173,7 +173,7 @@ static bool texts_follow(struct arena *a, struct texts *to, const struct texts *
             if (strlen(to->items[i]) + strlen(more->items[k]) > TEXT_MAX) {
                 return false;
             }
-            all.items[all.n++] = joined(a, to->items[i], more->items[k]);
+            all.items[all.n++] = joined_atoms(a, to->items[i], more->items[k]);
         }
     }
     *to = all;

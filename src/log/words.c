@@ -166,7 +166,7 @@ int words_load(struct log_rules *r, struct gm_err *err)
     return rc;
 }
 
-static const struct word *find(const struct words *w, const char *text, size_t n)
+static const struct word *find_word(const struct words *w, const char *text, size_t n)
 {
     for (size_t at = str_hash(text, n) & (w->cap - 1); w->table[at]; at = (at + 1) & (w->cap - 1)) {
         const struct word *row = &w->rows[w->table[at] - 1];
@@ -215,7 +215,7 @@ static void reading_see(struct reading *r, const struct word *word)
 static void reading_take_word(struct reading *r, const struct line *line, const char *text,
                               size_t n)
 {
-    const struct word *word = find(r->words, text, n);
+    const struct word *word = find_word(r->words, text, n);
     if (!word) {
         return;
     }
@@ -407,7 +407,7 @@ static void reading_take_text(struct reading *r, const struct log_text *text)
 static void see_token(struct reading *r, const char *kind, const char *name)
 {
     const char *token = arena_printf(r->arena, "%s:%s", kind, name);
-    const struct word *word = find(r->words, token, strlen(token));
+    const struct word *word = find_word(r->words, token, strlen(token));
     if (word) {
         reading_see(r, word);
     }

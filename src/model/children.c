@@ -231,8 +231,8 @@ static const char *child_text(struct arena *a, const struct model_child *c, cons
 }
 
 /* The descendants that show a sign and were not judged with their ancestor, or all; up to a few. */
-static const char *listed(const struct model *m, const struct model_live *live, bool with_sign,
-                          size_t *ret_n)
+static const char *listed_commands(const struct model *m, const struct model_live *live,
+                                   bool with_sign, size_t *ret_n)
 {
     const char *text = "";
     *ret_n = 0;
@@ -300,8 +300,8 @@ void model_judge_children(struct model *m, const struct model_live *live)
 {
     struct arena *a = m->arena;
     size_t n_programs, n_all;
-    const char *programs = listed(m, live, true, &n_programs);
-    const char *all = listed(m, live, false, &n_all);
+    const char *programs = listed_commands(m, live, true, &n_programs);
+    const char *all = listed_commands(m, live, false, &n_all);
     bool is_program = live->driver || model_loaded_module(m, m->processes.items[0], 0);
     if (is_program && n_programs == 0) {
         m->unsure = live->children.n < MODEL_CHILDREN_MAX

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "needs/internal.h"
 
-static const char *joined(struct arena *a, const char *x, const char *y)
+static const char *joined_constraints(struct arena *a, const char *x, const char *y)
 {
     return *x && *y ? arena_printf(a, "%s&%s", x, y) : *x ? x : y;
 }
@@ -38,8 +38,9 @@ static const char *finished(struct arena *a, const char *text, const char *commo
 static const char *common_features(struct arena *a, const struct needs *n)
 {
     const char *text = n->glibc_minor ? arena_printf(a, "gpumend-glibc-2.%d", n->glibc_minor) : "";
-    return n->cpu_level ? joined(a, text, arena_printf(a, "gpumend-x86-64-v%d", n->cpu_level))
-                        : text;
+    return n->cpu_level
+               ? joined_constraints(a, text, arena_printf(a, "gpumend-x86-64-v%d", n->cpu_level))
+               : text;
 }
 
 /* A feature for each compute capability of a range; from the next major version on, one for those
@@ -50,11 +51,11 @@ static const char *range_features(struct arena *a, const struct needs_range *r, 
     unsigned end = needs_range_is_open(r) ? (r->from + 9) / 10 * 10 - 1 : r->to;
     for (unsigned number = r->from; number <= end; number++, ++*n) {
         const char *one = arena_printf(a, "gpumend-compute-%s", needs_capability(a, number));
-        text = alternative(a, text, joined(a, needed, one));
+        text = alternative(a, text, joined_constraints(a, needed, one));
     }
     if (needs_range_is_open(r)) {
         const char *one = arena_printf(a, "gpumend-compute-from-%s", needs_capability(a, end + 1));
-        text = alternative(a, text, joined(a, needed, one));
+        text = alternative(a, text, joined_constraints(a, needed, one));
         ++*n;
     }
     return text;
@@ -82,17 +83,18 @@ static const char *constraint_for(struct arena *a, const struct needs *n, const 
     for (size_t i = 0; n->nvidia && i < ranges.n; i++) {
         const struct needs_range *r = &ranges.items[i];
         const char *driver = needs_driver_for(n, r);
-        const char *needed = joined(
+        const char *needed = joined_constraints(
             a, common, driver ? arena_printf(a, "gpumend-driver-%s", driver) : "gpumend-driver");
         text = r->from ? range_features(a, r, text, needed, &count) : alternative(a, text, needed);
         count += !r->from;
     }
     for (size_t i = 0; n->amd && i < n->gfx.n; i++, count++) {
         const char *one = arena_printf(a, "gpumend-%s", n->gfx.items[i]);
-        text = alternative(a, text, joined(a, common, one));
+        text = alternative(a, text, joined_constraints(a, common, one));
     }
-    text = n->nvidia ? alternative(a, text, joined(a, common, "gpumend-nvidia-open")) : text;
-    text = n->amd ? alternative(a, text, joined(a, common, "gpumend-amd-open")) : text;
+    text = n->nvidia ? alternative(a, text, joined_constraints(a, common, "gpumend-nvidia-open"))
+                     : text;
+    text = n->amd ? alternative(a, text, joined_constraints(a, common, "gpumend-amd-open")) : text;
     *ret_n += count + n->nvidia + n->amd;
     return text;
 }
@@ -107,7 +109,7 @@ const char *needs_slurm_constraint(struct arena *a, const struct needs *n, const
     }
     for (int i = 0; i < (*memory ? needs_memory_cases(n) : 1); i++) {
         const char *one = i == 0 ? memory : "gpumend-memory-open";
-        text = constraint_for(a, n, joined(a, common, one), text, &count);
+        text = constraint_for(a, n, joined_constraints(a, common, one), text, &count);
     }
     return finished(a, text, common, count, ret_why);
 }
@@ -162,8 +164,9 @@ static const char *common_extra(struct arena *a, const struct needs *n)
 {
     const char *text =
         n->glibc_minor ? arena_printf(a, "gpumend_glibc_minor>=%d", n->glibc_minor) : "";
-    return n->cpu_level ? joined(a, text, arena_printf(a, "gpumend_cpu_level>=%d", n->cpu_level))
-                        : text;
+    return n->cpu_level
+               ? joined_constraints(a, text, arena_printf(a, "gpumend_cpu_level>=%d", n->cpu_level))
+               : text;
 }
 
 static const char *range_extra(struct arena *a, const struct needs *n, const struct needs_range *r)
@@ -171,9 +174,11 @@ static const char *range_extra(struct arena *a, const struct needs *n, const str
     const char *driver = needs_driver_for(n, r);
     const char *text =
         arena_printf(a, "gpumend_driver>=%llu", driver ? needs_driver_number(driver) : 1);
-    text = r->from ? joined(a, text, arena_printf(a, "gpumend_compute>=%u", r->from)) : text;
-    return needs_range_is_open(r) ? text
-                                  : joined(a, text, arena_printf(a, "gpumend_compute<=%u", r->to));
+    text = r->from ? joined_constraints(a, text, arena_printf(a, "gpumend_compute>=%u", r->from))
+                   : text;
+    return needs_range_is_open(r)
+               ? text
+               : joined_constraints(a, text, arena_printf(a, "gpumend_compute<=%u", r->to));
 }
 
 static const char *extra_for(struct arena *a, const struct needs *n, const char *common,
@@ -183,14 +188,17 @@ static const char *extra_for(struct arena *a, const struct needs *n, const char 
     needs_ranges ranges = needs_ranges_for(a, n);
     size_t count = 0;
     for (size_t i = 0; n->nvidia && i < ranges.n; i++, count++) {
-        text = alternative(a, text, joined(a, common, range_extra(a, n, &ranges.items[i])));
+        text = alternative(a, text,
+                           joined_constraints(a, common, range_extra(a, n, &ranges.items[i])));
     }
     for (size_t i = 0; n->amd && i < n->gfx.n; i++, count++) {
         const char *one = arena_printf(a, "gpumend_%s=1", n->gfx.items[i]);
-        text = alternative(a, text, joined(a, common, one));
+        text = alternative(a, text, joined_constraints(a, common, one));
     }
-    text = n->nvidia ? alternative(a, text, joined(a, common, "gpumend_nvidia_open=1")) : text;
-    text = n->amd ? alternative(a, text, joined(a, common, "gpumend_amd_open=1")) : text;
+    text = n->nvidia ? alternative(a, text, joined_constraints(a, common, "gpumend_nvidia_open=1"))
+                     : text;
+    text =
+        n->amd ? alternative(a, text, joined_constraints(a, common, "gpumend_amd_open=1")) : text;
     *ret_n += count + n->nvidia + n->amd;
     return text;
 }
@@ -207,7 +215,7 @@ const char *needs_slurm_extra(struct arena *a, const struct needs *n, const char
         const char *memory = !mib     ? ""
                              : i == 0 ? arena_printf(a, "gpumend_memory_mib>=%llu", mib)
                                       : "gpumend_memory_open=1";
-        text = extra_for(a, n, joined(a, common, memory), text, &count);
+        text = extra_for(a, n, joined_constraints(a, common, memory), text, &count);
     }
     return finished(a, text, common, count, ret_why);
 }

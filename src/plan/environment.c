@@ -44,7 +44,7 @@ static plan_texts elements(struct plan_work *x, const char *path)
     return out;
 }
 
-static const char *join(struct plan_work *x, const plan_texts *list)
+static const char *join_folders(struct plan_work *x, const plan_texts *list)
 {
     const char *out = "";
     for (size_t i = 0; i < list->n; i++) {
@@ -67,7 +67,7 @@ const char *plan_path_with(struct plan_work *x, const plan_texts *folders)
             VEC_PUSH(x->a, &out, old.items[i]);
         }
     }
-    return join(x, &out);
+    return join_folders(x, &out);
 }
 
 /* ------------------------------------------------------------------ what findings ask for */
@@ -118,7 +118,7 @@ static const char *merge_path(struct plan_work *x, const char *old, const char *
             VEC_PUSH(x->a, &out, is.items[i]);
         }
     }
-    return join(x, &out);
+    return join_folders(x, &out);
 }
 
 static struct setting setting_wanted(struct plan_work *x, const setting_list *have,

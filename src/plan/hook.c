@@ -50,7 +50,7 @@ static plan_texts imported(struct plan_work *x)
     return modules;
 }
 
-static const char *joined(struct plan_work *x, const plan_texts *list)
+static const char *joined_texts(struct plan_work *x, const plan_texts *list)
 {
     const char *out = "";
     for (size_t i = 0; i < list->n; i++) {
@@ -79,7 +79,7 @@ static bool plan_before(struct plan_work *x, const plan_texts *paths, const plan
                                       "A hook that loads %zu %s right before the first import "
                                       "of %s.",
                                       paths->n, paths->n == 1 ? "library" : "libraries",
-                                      joined(x, modules)),
+                                      joined_texts(x, modules)),
                  .paths = paths->items,
                  .n_paths = paths->n,
                  .modules = modules->items,

@@ -729,7 +729,7 @@ static void collect_collisions(struct plan_knowledge *k, struct plan_knowledge_p
     p->solve.n_collisions = list.n;
 }
 
-static struct plan_knowledge_package *made(struct plan_knowledge *k, const char *name)
+static struct plan_knowledge_package *made_package(struct plan_knowledge *k, const char *name)
 {
     for (size_t i = 0; i < k->packages.n; i++) {
         if (strcmp(k->packages.items[i]->solve.name, name) == 0) {
@@ -739,7 +739,8 @@ static struct plan_knowledge_package *made(struct plan_knowledge *k, const char 
     return NULL;
 }
 
-static struct plan_knowledge_package *make(struct plan_knowledge *k, const char *name, bool asks)
+static struct plan_knowledge_package *make_package(struct plan_knowledge *k, const char *name,
+                                                   bool asks)
 {
     struct plan_knowledge_package *p = arena_alloc(k->a, sizeof *p);
     struct py_dist *dist = py_env_by_dist(k->m->env, name);
@@ -757,15 +758,15 @@ static struct plan_knowledge_package *make(struct plan_knowledge *k, const char 
 
 void plan_knowledge_asks(struct plan_knowledge *k, const char *name)
 {
-    if (!made(k, name)) {
-        (void)make(k, name, true);
+    if (!made_package(k, name)) {
+        (void)make_package(k, name, true);
     }
 }
 
 struct plan_knowledge_package *plan_knowledge_package(struct plan_knowledge *k, const char *name)
 {
-    struct plan_knowledge_package *p = made(k, name);
-    return p ? p : make(k, name, false);
+    struct plan_knowledge_package *p = made_package(k, name);
+    return p ? p : make_package(k, name, false);
 }
 
 static int packages_by_name(const void *x, const void *y)

@@ -186,7 +186,7 @@ static void head_text(struct page *p, const struct report_target *t)
     }
 }
 
-static const char *joined(const struct model *m, const char *const *items, size_t n)
+static const char *joined_words(const struct model *m, const char *const *items, size_t n)
 {
     const char *text = "";
     for (size_t i = 0; i < n; i++) {
@@ -219,7 +219,7 @@ static void page_summary(const struct page *p, const struct diag_finding *f)
     fprintf(p->o->file, "%*s", (int)(9 - strlen(severity)), "");
     out_wrap(p->o, 9, shorten(p, f->summary));
     if (f->likewise.n) {
-        page_item(p, "likewise", shorten(p, joined(p->m, f->likewise.items, f->likewise.n)));
+        page_item(p, "likewise", shorten(p, joined_words(p->m, f->likewise.items, f->likewise.n)));
     }
 }
 

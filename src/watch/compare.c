@@ -601,7 +601,7 @@ static void judge_start(struct compared *c, const struct watch_process *p, const
 
 /* ------------------------------------------------------------------ one process */
 
-static void note(struct compared *c, const struct watch_process *p, const char *why)
+static void note_process(struct compared *c, const struct watch_process *p, const char *why)
 {
     VEC_PUSH(c->a, &c->ret->notes,
              arena_printf(c->a, "process %d (%s) is not compared: %s", p->pid,
@@ -614,15 +614,15 @@ static void compared_process(struct compared *c, const struct watch_process *p)
     struct gm_err err = {.text = "its folder or its program is not known"};
     const struct circumstances as_it_was = {.as_the_loader = false};
     if (p->env_cut) {
-        note(c, p, "its variables for the loader are too long for a line of the trace");
+        note_process(c, p, "its variables for the loader are too long for a line of the trace");
         return;
     }
     if (!replay(c, p, &as_it_was, SIZE_MAX, &r, &err)) {
-        note(c, p, err.text);
+        note_process(c, p, err.text);
         return;
     }
     if (r.n_inherited + p->loads.n > r.loads.n) {
-        note(c, p, arena_printf(c->a, "its dlopens after the first %d", LOADS_MAX));
+        note_process(c, p, arena_printf(c->a, "its dlopens after the first %d", LOADS_MAX));
     }
     c->ret->n_processes++;
     c->edit = NULL;
@@ -708,8 +708,9 @@ static const struct watch_load *made_by(const struct watch_process *p, const str
     return NULL;
 }
 
-static const struct watch_load *made(const struct watch_trace *t, const struct ldso_process *m,
-                                     const struct ldso_load *load, const struct watch_process **ret)
+static const struct watch_load *made_load(const struct watch_trace *t, const struct ldso_process *m,
+                                          const struct ldso_load *load,
+                                          const struct watch_process **ret)
 {
     const struct watch_load *found = NULL;
     for (size_t i = 0; i < t->processes.n && i < PROCESSES_MAX && !found; i++) {
@@ -781,7 +782,7 @@ static void judge_foreseen(struct compared *c, const struct watch_trace *t, cons
                            const struct ldso_process *model, const struct ldso_load *load)
 {
     const struct watch_process *p = NULL;
-    const struct watch_load *l = made(t, model, load, &p);
+    const struct watch_load *l = made_load(t, model, load, &p);
     const struct watch_answer answer = load_answer(load);
     if (!l) {
         c->ret->n_not_made++;

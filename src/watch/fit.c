@@ -4,7 +4,7 @@
 #include "ldso/cpu.h"
 #include "ldso/store.h"
 
-static const char *judge(struct arena *a, const struct elf_image *e)
+static const char *image_objection(struct arena *a, const struct elf_image *e)
 {
     if (e->state != ELF_STATE_OK) {
         return NULL;
@@ -26,7 +26,7 @@ const char *watch_unfit(struct root *r, struct arena *a, const char *path)
     struct ldso_store store;
     ldso_store_open(&store, r, a);
     const struct ldso_entry *entry = ldso_store_get(&store, path);
-    const char *why = entry->file ? judge(a, &entry->file->image) : NULL;
+    const char *why = entry->file ? image_objection(a, &entry->file->image) : NULL;
     ldso_store_close(&store);
     return why;
 }

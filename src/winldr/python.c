@@ -15,7 +15,7 @@ const char *const winldr_packages[] = {"torch",          "ctranslate2",  "onnxru
                                        "faster_whisper", "whisperx",     "cupy",
                                        "llvmlite",       "bitsandbytes", NULL};
 
-static const char *join(struct winldr_files *f, const char *folder, const char *name)
+static const char *join_path(struct winldr_files *f, const char *folder, const char *name)
 {
     return winldr_path_join(f->arena, folder, name);
 }
@@ -43,7 +43,7 @@ static bool read_text(struct winldr_files *f, const char *path, struct str *ret)
 static const char *venv_home(struct winldr_files *f, const char *folder)
 {
     struct str text, line;
-    if (!read_text(f, join(f, folder, "pyvenv.cfg"), &text)) {
+    if (!read_text(f, join_path(f, folder, "pyvenv.cfg"), &text)) {
         return NULL;
     }
     while (str_line(&text, &line)) {
@@ -69,19 +69,19 @@ static bool has_pth(struct winldr_files *f, const char *folder)
 static void take_environment(struct winldr_files *f, const char *folder, struct winldr_pythons *ret)
 {
     struct winldr_python py = {.folder = folder,
-                               .site = join(f, folder, "Lib\\site-packages"),
-                               .exe = join(f, folder, "python.exe")};
+                               .site = join_path(f, folder, "Lib\\site-packages"),
+                               .exe = join_path(f, folder, "python.exe")};
     const char *home = venv_home(f, folder);
     if (home) {
         py.kind = "venv";
-        py.exe = join(f, home, "python.exe");
+        py.exe = join_path(f, home, "python.exe");
     } else if (!is_kind(f, py.exe, WINLDR_ENTRY_FILE)) {
         return;
     } else {
-        py.kind = is_kind(f, join(f, folder, "conda-meta"), WINLDR_ENTRY_FOLDER) ? "conda"
-                  : has_pth(f, folder)                                           ? "embedded"
-                  : strstr(folder, "\\uv\\python\\")                             ? "uv"
-                                                                                 : "python.org";
+        py.kind = is_kind(f, join_path(f, folder, "conda-meta"), WINLDR_ENTRY_FOLDER) ? "conda"
+                  : has_pth(f, folder)                                                ? "embedded"
+                  : strstr(folder, "\\uv\\python\\")                                  ? "uv"
+                                                     : "python.org";
     }
     if (ret->items.n == FOUND_MAX) {
         root_note_cut(f->root, "there are more than %d Pythons; the others were not looked at",
@@ -99,8 +99,8 @@ static void take_folders(struct winldr_files *f, const char *parent, const char 
     for (size_t i = 0; i < names.n; i++) {
         struct str head = {names.items[i], strlen(prefix)};
         if (strlen(names.items[i]) >= head.n && winldr_name_part_is(head, str_of(prefix))) {
-            const char *folder = join(f, parent, names.items[i]);
-            take_environment(f, *rest ? join(f, folder, rest) : folder, ret);
+            const char *folder = join_path(f, parent, names.items[i]);
+            take_environment(f, *rest ? join_path(f, folder, rest) : folder, ret);
         }
     }
 }
@@ -109,9 +109,9 @@ static void take_conda(struct winldr_files *f, const char *parent, struct winldr
 {
     static const char *const names[] = {"miniconda3", "anaconda3", "miniforge3"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *folder = join(f, parent, names[i]);
+        const char *folder = join_path(f, parent, names[i]);
         take_environment(f, folder, ret);
-        take_folders(f, join(f, folder, "envs"), "", "", ret);
+        take_folders(f, join_path(f, folder, "envs"), "", "", ret);
     }
 }
 
@@ -122,19 +122,19 @@ static void find_all(struct winldr_files *f, struct winldr_pythons *ret)
     take_conda(f, "C:\\ProgramData", ret);
     struct winldr_names users = winldr_files_list(f, "C:\\Users");
     for (size_t i = 0; i < users.n; i++) {
-        const char *home = join(f, "C:\\Users", users.items[i]);
-        take_folders(f, join(f, home, "AppData\\Local\\Programs\\Python"), "Python3", "", ret);
-        take_folders(f, join(f, home, "AppData\\Roaming\\uv\\python"), "cpython-", "", ret);
+        const char *home = join_path(f, "C:\\Users", users.items[i]);
+        take_folders(f, join_path(f, home, "AppData\\Local\\Programs\\Python"), "Python3", "", ret);
+        take_folders(f, join_path(f, home, "AppData\\Roaming\\uv\\python"), "cpython-", "", ret);
         take_conda(f, home, ret);
     }
     struct winldr_names store = winldr_files_list(f, "C:\\Program Files\\WindowsApps");
     for (size_t i = 0; i < store.n; i++) {
         if (strncmp(store.items[i], "PythonSoftwareFoundation.", 25) == 0) {
-            const char *folder = join(f, "C:\\Program Files\\WindowsApps", store.items[i]);
+            const char *folder = join_path(f, "C:\\Program Files\\WindowsApps", store.items[i]);
             VEC_PUSH(f->arena, &ret->items,
                      (struct winldr_python){.folder = folder,
                                             .kind = "Store",
-                                            .exe = join(f, folder, "python.exe"),
+                                            .exe = join_path(f, folder, "python.exe"),
                                             .site = folder});
         }
     }
@@ -143,8 +143,8 @@ static void find_all(struct winldr_files *f, struct winldr_pythons *ret)
 bool winldr_is_tree(struct winldr_files *f, const char *target)
 {
     return is_kind(f, "C:\\Windows\\System32", WINLDR_ENTRY_FOLDER) ||
-           (target && (is_kind(f, join(f, target, "python.exe"), WINLDR_ENTRY_FILE) ||
-                       is_kind(f, join(f, target, "Scripts\\python.exe"), WINLDR_ENTRY_FILE)));
+           (target && (is_kind(f, join_path(f, target, "python.exe"), WINLDR_ENTRY_FILE) ||
+                       is_kind(f, join_path(f, target, "Scripts\\python.exe"), WINLDR_ENTRY_FILE)));
 }
 
 void winldr_find_pythons(struct winldr_files *files, const char *target, struct winldr_pythons *ret)
@@ -178,7 +178,7 @@ struct winldr_process *winldr_python_start(struct winldr_files *files,
 bool winldr_has_package(struct winldr_files *files, const struct winldr_python *py,
                         const char *package)
 {
-    return is_kind(files, join(files, join(files, py->site, package), "__init__.py"),
+    return is_kind(files, join_path(files, join_path(files, py->site, package), "__init__.py"),
                    WINLDR_ENTRY_FILE);
 }
 
@@ -191,7 +191,7 @@ static void load_files(struct winldr_process *p, const char *folder, const char 
         if (strncmp(names.items[i], prefix, strlen(prefix)) == 0 &&
             name_ends(names.items[i], suffix)) {
             /* Kept in p->loads. */
-            (void)winldr_load(p, join(p->files, folder, names.items[i]), IMPORT_FLAGS);
+            (void)winldr_load(p, join_path(p->files, folder, names.items[i]), IMPORT_FLAGS);
         }
     }
 }
@@ -203,7 +203,7 @@ static void load_torch_files(struct winldr_process *p, const char *lib, const ch
     struct winldr_names names = winldr_files_list(p->files, lib);
     bool patched = false;
     for (size_t i = 0; i < names.n; i++) {
-        const char *path = join(p->files, lib, names.items[i]);
+        const char *path = join_path(p->files, lib, names.items[i]);
         if (!name_ends(path, ".dll")) {
             continue;
         }
@@ -223,8 +223,8 @@ static void import_torch(struct winldr_process *p, const struct winldr_python *p
                          const char *package)
 {
     static const char *const runtime[] = {"vcruntime140.dll", "msvcp140.dll", "vcruntime140_1.dll"};
-    const char *lib = join(p->files, package, "lib");
-    const char *library_bin = join(p->files, py->folder, "Library\\bin");
+    const char *lib = join_path(p->files, package, "lib");
+    const char *library_bin = join_path(p->files, py->folder, "Library\\bin");
     winldr_rocm_initialize(p, py, package);
     (void)winldr_add_directory(p, lib); // a full path
     const char *folders = lib;
@@ -251,8 +251,8 @@ static bool add_rocm_libraries(struct winldr_process *p, const struct winldr_pyt
     bool added = false;
     for (size_t i = 0; i < names.n; i++) {
         if (starts_with(names.items[i], "_rocm_sdk_libraries")) {
-            const char *folder = join(p->files, py->site, names.items[i]);
-            added |= add_existing(p, join(p->files, folder, "bin"));
+            const char *folder = join_path(p->files, py->site, names.items[i]);
+            added |= add_existing(p, join_path(p->files, folder, "bin"));
         }
     }
     return added;
@@ -264,17 +264,18 @@ static bool add_rocm_libraries(struct winldr_process *p, const struct winldr_pyt
 static void add_rocm(struct winldr_process *p, const struct winldr_python *py, const char *package)
 {
     struct winldr_files *f = p->files;
-    const char *core = join(f, py->site, "_rocm_sdk_core\\bin");
+    const char *core = join_path(f, py->site, "_rocm_sdk_core\\bin");
     struct str text;
-    if (!read_text(f, join(f, package, "__init__.py"), &text) ||
+    if (!read_text(f, join_path(f, package, "__init__.py"), &text) ||
         str_find(text, "_rocm_sdk_core") == text.n) {
         return;
     }
     bool has_core = add_existing(p, core);
     if (str_find(text, "_rocm_sdk_libraries_custom") < text.n) {
-        (void)(has_core && add_existing(p, join(f, py->site, "_rocm_sdk_libraries_custom\\bin")));
+        (void)(has_core &&
+               add_existing(p, join_path(f, py->site, "_rocm_sdk_libraries_custom\\bin")));
     } else if (!add_rocm_libraries(p, py) && !has_core && py->hip_path) {
-        (void)add_existing(p, join(f, py->hip_path, "bin"));
+        (void)add_existing(p, join_path(f, py->hip_path, "bin"));
     }
 }
 
@@ -306,7 +307,7 @@ static const char *python_text(struct arena *a, struct str text, const char *nam
 struct winldr_torch winldr_torch_read(struct winldr_files *files, const struct winldr_python *py)
 {
     struct str text;
-    if (!read_text(files, join(files, py->site, "torch\\version.py"), &text)) {
+    if (!read_text(files, join_path(files, py->site, "torch\\version.py"), &text)) {
         return (struct winldr_torch){0};
     }
     struct arena *a = files->arena;
@@ -318,27 +319,28 @@ static void import_cupy(struct winldr_process *p, const struct winldr_python *py
                         const char *package)
 {
     if (py->cuda_path) {
-        const char *bin = join(p->files, py->cuda_path, "bin"), *wide = join(p->files, bin, "x64");
+        const char *bin = join_path(p->files, py->cuda_path, "bin"),
+                   *wide = join_path(p->files, bin, "x64");
         (void)winldr_add_directory(p, bin); // a full path, or it is refused there too
         if (is_kind(p->files, wide, WINLDR_ENTRY_FOLDER)) {
             (void)winldr_add_directory(p, wide);
         }
     }
-    const char *lib = join(p->files, package, ".data\\lib");
+    const char *lib = join_path(p->files, package, ".data\\lib");
     if (is_kind(p->files, lib, WINLDR_ENTRY_FOLDER)) {
         (void)winldr_add_directory(p, lib);
     }
-    load_files(p, join(p->files, package, "_core"), "core.", ".pyd");
+    load_files(p, join_path(p->files, package, "_core"), "core.", ".pyd");
 }
 
 static void import_llvmlite(struct winldr_process *p, const struct winldr_python *py,
                             const char *package)
 {
-    const char *libs = join(p->files, py->site, "llvmlite.libs");
+    const char *libs = join_path(p->files, py->site, "llvmlite.libs");
     if (is_kind(p->files, libs, WINLDR_ENTRY_FOLDER)) {
         (void)winldr_add_directory(p, libs); // a full path
     }
-    load_files(p, join(p->files, package, "binding"), "llvmlite", ".dll");
+    load_files(p, join_path(p->files, package, "binding"), "llvmlite", ".dll");
 }
 
 /* "libbitsandbytes_cuda124.dll" -> 124; 0: another file. */
@@ -375,19 +377,19 @@ static void import_bitsandbytes(struct winldr_process *p, const struct winldr_py
     struct winldr_torch torch = winldr_torch_read(p->files, py);
     struct str rest = str_of(torch.cuda ? torch.cuda : "");
     uint64_t major = 0, minor = 0;
-    import_torch(p, py, join(p->files, py->site, "torch"));
+    import_torch(p, py, join_path(p->files, py->site, "torch"));
     const char *name = "libbitsandbytes_cpu.dll";
     if (str_u64(str_cut(&rest, '.'), &major) && rest.s && str_u64(rest, &minor) && major < 100) {
         name = bitsandbytes_library(p->files, package, (unsigned)(major * 10 + minor));
     }
     if (name && !torch.hip) {
-        (void)winldr_load(p, join(p->files, package, name), IMPORT_FLAGS); // kept in p->loads
+        (void)winldr_load(p, join_path(p->files, package, name), IMPORT_FLAGS); // kept in p->loads
     }
 }
 
 static void import_onnxruntime(struct winldr_process *p, const char *package)
 {
-    load_files(p, join(p->files, package, "capi"), "onnxruntime_pybind11_state", ".pyd");
+    load_files(p, join_path(p->files, package, "capi"), "onnxruntime_pybind11_state", ".pyd");
 }
 
 /* The extension modules of what a package imports. */
@@ -405,7 +407,7 @@ static void import_others(struct winldr_process *p, const struct winldr_python *
 void winldr_import_package(struct winldr_process *p, const struct winldr_python *py,
                            const char *package)
 {
-    const char *folder = join(p->files, py->site, package);
+    const char *folder = join_path(p->files, py->site, package);
     if (strcmp(package, "torch") == 0) {
         import_torch(p, py, folder);
     } else if (strcmp(package, "ctranslate2") == 0) {

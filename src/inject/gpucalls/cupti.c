@@ -270,8 +270,8 @@ static void on_call(void *arg, int domain, uint32_t function, const struct callb
 static void *(*open_library)(const char *, int);
 static void *(*find_symbol)(void *, const char *);
 
-static bool join(char *ret, const char *folder, size_t n_folder, const char *more,
-                 const char *major)
+static bool join_path(char *ret, const char *folder, size_t n_folder, const char *more,
+                      const char *major)
 {
     const char *const parts[] = {more, "libcupti.so.", major};
     size_t n = 0;
@@ -304,11 +304,11 @@ static void *open_cupti(void)
     const char *major = name ? name + sizeof "libcudart.so." - 1 : "12";
     void *found = NULL;
     for (size_t i = 0; runtime && !found && i < sizeof more / sizeof *more; i++) {
-        if (join(path, runtime, (size_t)(name - runtime), more[i], major)) {
+        if (join_path(path, runtime, (size_t)(name - runtime), more[i], major)) {
             found = open_library(path, RTLD_NOW);
         }
     }
-    return found || !join(path, "", 0, "", major) ? found : open_library(path, RTLD_NOW);
+    return found || !join_path(path, "", 0, "", major) ? found : open_library(path, RTLD_NOW);
 }
 
 ENTRY_POINT int InitializeInjection(void);

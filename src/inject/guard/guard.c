@@ -82,7 +82,7 @@ static void find_next(void)
     next.dlclose = (int (*)(void *))object_symbol("dlclose", true);
 }
 
-static void look(void)
+static void look_at_environment(void)
 {
     uint32_t seen = 0;
     if (!__atomic_compare_exchange_n(&state.looked, &seen, 1, false, __ATOMIC_ACQ_REL,
@@ -243,7 +243,7 @@ ENTRY _Noreturn void guard_exit(int status);
 TAKES_PLACE(guard_exit, exit, GLIBC_FIRST);
 _Noreturn void guard_exit(int status)
 {
-    look();
+    look_at_environment();
     leave(status, true);
     next.exit(status);
     __builtin_unreachable();
@@ -264,7 +264,7 @@ TAKES_PLACE(guard_start, __libc_start_main, GLIBC_FIRST);
 int guard_start(main_function *program, int argc, char **argv, void (*init)(void),
                 void (*fini)(void), void (*rtld_fini)(void), void *stack)
 {
-    look();
+    look_at_environment();
     program_main = program;
     return next.start(state.guards || end_active() ? guarded_main : program, argc, argv, init, fini,
                       rtld_fini, stack);
@@ -274,7 +274,7 @@ ENTRY _Noreturn void guard_pthread_exit(void *value);
 TAKES_PLACE(guard_pthread_exit, pthread_exit, GLIBC_FIRST);
 _Noreturn void guard_pthread_exit(void *value)
 {
-    look();
+    look_at_environment();
     if (is_first_thread()) {
         first_left_alone = true;
         if (state.guards) {
@@ -430,7 +430,7 @@ ENTRY int guard_thread_atexit_impl(destructor *function, void *object, void *han
 TAKES_PLACE(guard_thread_atexit_impl, __cxa_thread_atexit_impl, GLIBC_ATEXIT);
 int guard_thread_atexit_impl(destructor *function, void *object, void *handle)
 {
-    look();
+    look_at_environment();
     return add_destructor(next.atexit_impl, function, object, handle);
 }
 
@@ -441,7 +441,7 @@ ENTRY int guard_thread_atexit(destructor *function, void *object, void *handle);
 TAKES_PLACE(guard_thread_atexit, __cxa_thread_atexit, "CXXABI_1.3.7");
 int guard_thread_atexit(destructor *function, void *object, void *handle)
 {
-    look();
+    look_at_environment();
     atexit_function *to = next.atexit_impl;
     to = to ? to : (atexit_function *)object_symbol("__cxa_thread_atexit", true);
     return add_destructor(to, function, object, handle);
@@ -453,7 +453,7 @@ ENTRY int guard_dlclose(void *handle);
 TAKES_PLACE(guard_dlclose, dlclose, GLIBC_FIRST);
 int guard_dlclose(void *handle)
 {
-    look();
+    look_at_environment();
     if (!next.dlclose) { // glibc before 2.34: in libdl, which may be loaded later
         next.dlclose = (int (*)(void *))object_symbol("dlclose", true);
     }
@@ -476,7 +476,7 @@ TAKES_PLACE(guard_dlclose_34, dlclose, "GLIBC_2.34");
 
 __attribute__((constructor)) static void begin(void)
 {
-    look();
+    look_at_environment();
     if ((state.guards || end_active()) && next.atexit_impl) {
         /* Without it an end is seen by calls of exit() and by main's return alone. */
         (void)next.atexit_impl(first_is_done, NULL, &state);

@@ -107,7 +107,7 @@ static bool is_alone(void)
     return fd >= 0 && got == 0 && tasks <= keepers.n + 1;
 }
 
-static void *keep(void *argument)
+static void *keep_thread(void *argument)
 {
     (void)argument;
     end_thread.keeper = true;
@@ -148,7 +148,7 @@ static bool start_keeper(void)
         return false;
     }
     block_signals(&before);
-    bool started = create(&thread, NULL, keep, NULL) == 0;
+    bool started = create(&thread, NULL, keep_thread, NULL) == 0;
     (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before, 0, 0);
     return started;
 }

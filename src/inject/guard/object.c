@@ -49,7 +49,7 @@ struct object {
     const ElfW(Dyn) * dynamic;
 };
 
-static void fill(struct object *o, const struct dl_phdr_info *info)
+static void fill_object(struct object *o, const struct dl_phdr_info *info)
 {
     *o = (struct object){.base = info->dlpi_addr,
                          .low = UINTPTR_MAX,
@@ -123,7 +123,7 @@ static bool file_has_gpu_section(int fd)
     return false;
 }
 
-static enum object_kind judge(const struct object *o)
+static enum object_kind kind_of(const struct object *o)
 {
     const char *base = text_base(o->name);
     if (!*base || !o->dynamic) {
@@ -184,7 +184,7 @@ static bool in_kinds(struct find *f)
     return found;
 }
 
-static int look(struct dl_phdr_info *info, size_t size, void *argument)
+static int look_at_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
     struct find *f = argument;
     (void)size;
@@ -196,12 +196,12 @@ static int look(struct dl_phdr_info *info, size_t size, void *argument)
             return 1;
         }
     }
-    fill(&f->object, info);
+    fill_object(&f->object, info);
     f->found = holds(&f->object, f->address);
     return f->found;
 }
 
-static void keep(const struct find *f)
+static void keep_object(const struct find *f)
 {
     if (!lock_try(&kinds.lock)) {
         return;
@@ -226,7 +226,7 @@ enum object_kind object_at(const void *address, char *name, size_t n)
     if (!dl_iterate_phdr) {
         return OBJECT_OTHER;
     }
-    (void)dl_iterate_phdr(look, &f); // what look returned is in f
+    (void)dl_iterate_phdr(look_at_object, &f); // what look returned is in f
     if (f.in_kinds) {
         return f.kind;
     }
@@ -234,9 +234,9 @@ enum object_kind object_at(const void *address, char *name, size_t n)
         return OBJECT_OTHER;
     }
     /* Who asks runs code of the object or is its destructor's caller: it stays loaded meanwhile. */
-    f.kind = judge(&f.object);
+    f.kind = kind_of(&f.object);
     text_copy(name, f.object.name, n);
-    keep(&f);
+    keep_object(&f);
     return f.kind;
 }
 
@@ -317,7 +317,7 @@ static int search(struct dl_phdr_info *info, size_t size, void *argument)
     struct search *s = argument;
     struct object o;
     (void)size;
-    fill(&o, info);
+    fill_object(&o, info);
     if (holds(&o, (const void *)(uintptr_t)search)) {
         s->behind = true;
         return 0;

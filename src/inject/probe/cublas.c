@@ -66,7 +66,7 @@ static enum number_type type_of(const struct job *j)
     say_unknown("the helper has no number format for the stage %s", j->stage);
 }
 
-static void start(struct cublas *b, const struct job *j, const char *status_name)
+static void start_cublas(struct cublas *b, const struct job *j, const char *status_name)
 {
     cuda_start(&b->cuda, j);
     b->dso = open_library(stage_library(j));
@@ -181,7 +181,7 @@ static int gemm(struct cublas *b, const struct format *f, const struct product *
 
 static void create(struct cublas *b, const struct job *j)
 {
-    start(b, j, "cublasGetStatusName");
+    start_cublas(b, j, "cublasGetStatusName");
     int (*cublasCreate_v2)(void **) = symbol(b->dso, "cublasCreate_v2");
     TRY(&b->vendor, cublasCreate_v2, &b->handle);
 }
@@ -251,7 +251,7 @@ void stage_cublaslt_gemm(const struct job *j)
 {
     struct cublas b;
     enum number_type type = type_of(j);
-    start(&b, j, "cublasLtGetStatusName");
+    start_cublas(&b, j, "cublasLtGetStatusName");
     b.capability = formats[type].lt_capability;
     int (*cublasLtCreate)(void **) = symbol(b.dso, "cublasLtCreate");
     TRY(&b.vendor, cublasLtCreate, &b.handle);

@@ -133,7 +133,7 @@ struct line {
     size_t n;
 };
 
-static void put(struct line *l, const char *text, bool escape)
+static void put_text(struct line *l, const char *text, bool escape)
 {
     static const char hex[] = "0123456789ABCDEF";
     for (; *text && l->n + 4 < sizeof l->text; text++) {
@@ -165,14 +165,14 @@ static void put_formatted(struct line *l, const char *fmt, va_list ap)
 {
     char text[2000];
     (void)vsnprintf(text, sizeof text, fmt, ap); // what is longer is cut
-    put(l, text, true);
+    put_text(l, text, true);
 }
 
 void say_call(const char *function)
 {
     struct line l = {.text = "\n", .n = 1};
-    put(&l, "call ", false);
-    put(&l, function, true);
+    put_text(&l, "call ", false);
+    put_text(&l, function, true);
     send(&l);
 }
 
@@ -180,9 +180,9 @@ void say_fact(const char *key, const char *fmt, ...)
 {
     struct line l = {.text = "\n", .n = 1};
     va_list ap;
-    put(&l, "fact ", false);
-    put(&l, key, true);
-    put(&l, " ", false);
+    put_text(&l, "fact ", false);
+    put_text(&l, key, true);
+    put_text(&l, " ", false);
     va_start(ap, fmt);
     put_formatted(&l, fmt, ap);
     va_end(ap);
@@ -193,7 +193,7 @@ void say_fact(const char *key, const char *fmt, ...)
 static _Noreturn void end(const char *verb, const char *fmt, va_list ap)
 {
     struct line l = {.text = "\n", .n = 1};
-    put(&l, verb, false);
+    put_text(&l, verb, false);
     put_formatted(&l, fmt, ap);
     send(&l);
     _exit(0);
@@ -226,11 +226,11 @@ void say_failed(long code, const char *code_name, const char *fmt, ...)
     va_list ap;
     char number[32];
     (void)snprintf(number, sizeof number, "%ld", code);
-    put(&l, "failed ", false);
-    put(&l, number, true);
-    put(&l, " ", false);
-    put(&l, code_name ? code_name : "", true);
-    put(&l, " ", false);
+    put_text(&l, "failed ", false);
+    put_text(&l, number, true);
+    put_text(&l, " ", false);
+    put_text(&l, code_name ? code_name : "", true);
+    put_text(&l, " ", false);
     va_start(ap, fmt);
     put_formatted(&l, fmt, ap);
     va_end(ap);

@@ -127,7 +127,7 @@ void stage_hip_device(const struct job *j)
 }
 
 /* Every word says where it stands, so that a copy that is short, late or shifted is seen. */
-static void fill(uint32_t *words, size_t n)
+static void fill_words(uint32_t *words, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         words[i] = (uint32_t)i * 2654435761u + 12345;
@@ -141,7 +141,7 @@ void stage_hip_memory(const struct job *j)
     if (!sent || !back) {
         say_unknown("the machine has no memory left for 8 MiB");
     }
-    fill(sent, WORDS);
+    fill_words(sent, WORDS);
     hip_start(j, amd_open(j));
     void *p = hip_upload(sent, WORDS * sizeof *sent);
     hip_download(back, p, WORDS * sizeof *back);

@@ -126,7 +126,7 @@ static void *open_hip(const struct job *j, void *rtc)
 
 enum { N = 10000, BLOCK = 256 };
 
-static void run(void *function, void *a, void *b, void *c)
+static void run_call(void *function, void *a, void *b, void *c)
 {
     int n = N;
     void *arguments[] = {&a, &b, &c, &n};
@@ -147,7 +147,7 @@ static void add_on_device(const char *object, const char *gfx)
     HIP(hipModuleGetFunction, &function, module, kernel_name);
     void *on_a = hip_upload(a, sizeof a), *on_b = hip_upload(b, sizeof b);
     void *on_c = hip_upload(NULL, sizeof c);
-    run(function, on_a, on_b, on_c);
+    run_call(function, on_a, on_b, on_c);
     hip_download(c, on_c, sizeof c);
     for (int i = 0; i < N; i++) {
         if (c[i] != a[i] + b[i]) { // small whole numbers: exact on any device

@@ -185,7 +185,7 @@ struct sum {
     int terms;
 };
 
-static void add(struct sum *s, double a, double b)
+static void add_product(struct sum *s, double a, double b)
 {
     s->value += a * b;
     s->size += __builtin_fabs(a * b);
@@ -294,7 +294,7 @@ static struct sum product_element(const struct product *p, int row, int column)
     for (int i = 0; i < p->k; i++) {
         int a = p->transpose_a ? i + row * p->lda : row + i * p->lda;
         int b = p->transpose_b ? column + i * p->ldb : i + column * p->ldb;
-        add(&s, load(p->type, p->a, (size_t)a), load(p->type, p->b, (size_t)b));
+        add_product(&s, load(p->type, p->a, (size_t)a), load(p->type, p->b, (size_t)b));
     }
     return s;
 }
@@ -357,7 +357,7 @@ static struct sum convolution_element(const struct convolution *c, int filter, i
             if (at >= 0 && at < c->length) {
                 size_t x = (size_t)(channel * c->length + at);
                 size_t w = (size_t)((filter * c->channels + channel) * c->width + i);
-                add(&s, load(c->type, c->input, x), load(c->type, c->filter, w));
+                add_product(&s, load(c->type, c->input, x), load(c->type, c->filter, w));
             }
         }
     }

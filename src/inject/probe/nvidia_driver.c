@@ -141,7 +141,7 @@ void stage_driver_symbols(const struct job *j)
 
 /* ------------------------------------------------------------------ the start */
 
-static void *start(const struct job *j)
+static void *start_driver(const struct job *j)
 {
     void *library = load_driver(j);
     int (*cuInit)(unsigned) = symbol(library, "cuInit");
@@ -151,7 +151,7 @@ static void *start(const struct job *j)
 
 void stage_driver_init(const struct job *j)
 {
-    (void)start(j);
+    (void)start_driver(j);
     say_passed("the driver starts");
 }
 
@@ -272,7 +272,7 @@ static int say_devices(void *library)
 /* With the variables cleared that hide devices. */
 void stage_device_count(const struct job *j)
 {
-    int count = say_devices(start(j));
+    int count = say_devices(start_driver(j));
     if (count <= 0) {
         say_failed(0, NULL, "the driver starts and counts no GPU");
     }
@@ -341,7 +341,7 @@ void stage_context(const struct job *j)
 
 void stage_attributes(const struct job *j)
 {
-    void *library = start(j);
+    void *library = start_driver(j);
     int (*cuDeviceGetName)(char *, int, int) = symbol(library, "cuDeviceGetName");
     int device = device_of(library, j);
     int major = attribute(library, ATTRIBUTE_CAPABILITY_MAJOR, device);

@@ -114,7 +114,7 @@ static bool compare_card(void *library, const struct card *c, int ordinal)
     return divided;
 }
 
-static void *start(const struct job *j)
+static void *start_nvml(const struct job *j)
 {
     const char *path = job_value(j, "nvml");
     void *library = open_optional(path ? path : "libnvidia-ml.so.1");
@@ -145,7 +145,7 @@ static int say_version_and_count(void *library)
 void stage_nvml(const struct job *j)
 {
     static struct card cards[DEVICES_MAX];
-    void *library = start(j);
+    void *library = start_nvml(j);
     int count = say_version_and_count(library), seen = cuda_cards(j, cards);
     bool divided = false;
     if (seen < 0) {

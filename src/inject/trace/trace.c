@@ -119,7 +119,7 @@ static const char *base_of(const char *path)
     return base;
 }
 
-static bool has(const char *s, char c)
+static bool has_char(const char *s, char c)
 {
     for (; *s; s++) {
         if (*s == c) {
@@ -137,7 +137,7 @@ struct line {
     char text[LINE_MAX_BYTES];
 };
 
-static void put(struct line *l, const char *s)
+static void put_plain(struct line *l, const char *s)
 {
     while (*s && l->n < LINE_MAX_BYTES) {
         l->text[l->n++] = *s++;
@@ -188,10 +188,10 @@ static void put_text(struct line *l, const char *s)
     static const char hex[] = "0123456789abcdef";
     const unsigned char *at = (const unsigned char *)s;
     if (!s || (l->cut && length(s) > SHORT_BYTES)) {
-        put(l, "null");
+        put_plain(l, "null");
         return;
     }
-    put(l, "\"");
+    put_plain(l, "\"");
     while (*at) {
         size_t n = sequence(at);
         if (!l->cut && l->n + TAIL_BYTES > LINE_MAX_BYTES) {
@@ -200,33 +200,33 @@ static void put_text(struct line *l, const char *s)
         }
         if (n == 0 || *at < 0x20 || *at == 0x7f) {
             const char escaped[] = {'\\', '\\', 'x', hex[*at >> 4], hex[*at & 15], '\0'};
-            put(l, escaped);
+            put_plain(l, escaped);
             at++;
             continue;
         }
         if (*at == '"' || *at == '\\') {
-            put(l, "\\");
+            put_plain(l, "\\");
         }
         for (; n; n--) {
             l->text[l->n++] = (char)*at++;
         }
     }
-    put(l, "\"");
+    put_plain(l, "\"");
 }
 
 static void put_member(struct line *l, const char *key, const char *value)
 {
-    put(l, ", \"");
-    put(l, key);
-    put(l, "\": ");
+    put_plain(l, ", \"");
+    put_plain(l, key);
+    put_plain(l, "\": ");
     put_text(l, value);
 }
 
 static void put_count(struct line *l, const char *key, long value)
 {
-    put(l, ", \"");
-    put(l, key);
-    put(l, "\": ");
+    put_plain(l, ", \"");
+    put_plain(l, key);
+    put_plain(l, "\": ");
     put_number(l, value);
 }
 
@@ -296,9 +296,9 @@ static void begin(struct line *l, const char *event)
     l->n = 0;
     l->cut = false;
     (void)raw(SYS_clock_gettime, CLOCK_REALTIME, (long)&now, 0, 0);
-    put(l, "{\"event\": \"");
-    put(l, event);
-    put(l, "\"");
+    put_plain(l, "{\"event\": \"");
+    put_plain(l, event);
+    put_plain(l, "\"");
     put_count(l, "pid", raw_pid());
     put_count(l, "tid", raw(SYS_gettid, 0, 0, 0, 0));
     put_count(l, "time_us", (long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
@@ -306,7 +306,7 @@ static void begin(struct line *l, const char *event)
 
 static void end(struct line *l)
 {
-    put(l, l->cut ? ", \"cut\": true}\n" : "}\n");
+    put_plain(l, l->cut ? ", \"cut\": true}\n" : "}\n");
     (void)record_append(me.losses, record(), l->text, l->n); // a loss is counted there
 }
 
@@ -419,7 +419,7 @@ static void read_addresses(struct object *o, const struct link_map *map)
         Elf64_Ehdr header;
         char bytes[HEAD_BYTES];
     } head;
-    int fd = map->l_name && has(map->l_name, '/')
+    int fd = map->l_name && has_char(map->l_name, '/')
                  ? raw_open(map->l_name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
                  : -1;
     if (fd < 0) {
@@ -529,7 +529,7 @@ static void tell_candidate(struct line *l, const uintptr_t *caller, const char *
     put_member(l, "caller", name_of(caller));
     put_member(l, "path", path);
     put_member(l, "via", via);
-    put_member(l, "result", has(path, '$') ? NULL : result_of(path));
+    put_member(l, "result", has_char(path, '$') ? NULL : result_of(path));
     end(l);
 }
 
@@ -582,7 +582,7 @@ char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
         put_member(&l, "caller", name_of(cookie));
         put_member(&l, "kind", kind_of_request(cookie, name));
         end(&l);
-        if (has(name, '/')) {
+        if (has_char(name, '/')) {
             tell_candidate(&l, cookie, name, "path");
         }
         break;
@@ -883,7 +883,7 @@ uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintp
 {
     (void)index, (void)from;
     /* An address that was asked for by dlsym may be compared with another one. */
-    if (!name || *flags & LA_SYMB_DLSYM || !has("dspu", name[0])) {
+    if (!name || *flags & LA_SYMB_DLSYM || !has_char("dspu", name[0])) {
         return symbol->st_value;
     }
     for (enum call call = 0; call < N_CALLS; call++) {
@@ -953,7 +953,7 @@ static void tell_start(unsigned version)
     put_member(&l, "exe", me.exe);
     put_member(&l, "cwd", raw(SYS_getcwd, (long)folder, sizeof folder, 0, 0) > 0 ? folder : NULL);
     put_count(&l, "audit_version", version);
-    put(&l, ", \"env\": {");
+    put_plain(&l, ", \"env\": {");
     for (const char *const *e = environment; *e && !l.cut; e++) {
         char key[64];
         size_t n = 0;
@@ -963,14 +963,14 @@ static void tell_start(unsigned version)
         }
         key[n] = '\0';
         if ((*e)[n] == '=' && (begins(key, "LD_") || same(key, "GLIBC_TUNABLES"))) {
-            put(&l, first ? "" : ", ");
+            put_plain(&l, first ? "" : ", ");
             put_text(&l, key);
-            put(&l, ": ");
+            put_plain(&l, ": ");
             put_text(&l, *e + n + 1);
             first = false;
         }
     }
-    put(&l, "}");
+    put_plain(&l, "}");
     end(&l);
 }
 
