@@ -86,6 +86,11 @@ struct host_problem {
     enum host_state state;
 };
 
+/* Device files of a MIG instance's two levels: "/dev/nvidia-caps/nvidia-cap3"; NULL: not known. */
+struct host_mig_caps {
+    const char *gpu_instance, *compute_instance;
+};
+
 struct host_gpu {
     enum host_vendor vendor;
     const char *kind; // "pci", "wsl", "tegra", "windows"
@@ -112,6 +117,7 @@ struct host_gpu {
     struct host_fact model;      // value: as the driver calls it
     struct host_fact partitions; // number of compute partitions; value: their mode; AMD
     host_texts mig;              // "gi1/ci0"; NVIDIA
+    VEC(struct host_mig_caps) mig_caps; // of each of `mig`
     VEC(struct host_node) nodes;
     VEC(struct host_node) drawing; // NVIDIA: cardN and renderDN below /dev/dri, by sysfs
     enum host_state usable;        // by host_judge()

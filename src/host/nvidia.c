@@ -85,6 +85,20 @@ static struct host_fact module_on_disk(struct host_look *l)
 
 /* ------------------------------------------------------------------ GPUs */
 
+/* The minor number is in the driver's file (NVIDIA Multi-Instance GPU User Guide, "Device Nodes and
+ * Capabilities"). */
+static const char *mig_capability(struct host_look *l, const char *folder)
+{
+    enum { ACCESS_MAX = 4096 };
+    struct str text, value;
+    uint64_t number;
+    const char *path = path_join(l->arena, folder, "access");
+    bool known = root_read(l->root, l->arena, path, ACCESS_MAX, &text) == 0 &&
+                 host_parse_key(text, "DeviceFileMinor", ':', &value) && str_u64(value, &number) &&
+                 number < 1U << 20; // Linux: MINORBITS
+    return known ? arena_printf(l->arena, "/dev/nvidia-caps/nvidia-cap%u", (unsigned)number) : NULL;
+}
+
 static void read_mig(struct host_look *l, struct host_gpu *g)
 {
     const char *mig =
@@ -96,6 +110,10 @@ static void read_mig(struct host_look *l, struct host_gpu *g)
         for (size_t k = 0; k < parts.n; k++) {
             VEC_PUSH(l->arena, &g->mig,
                      arena_printf(l->arena, "%s/%s", instances.names[i], parts.names[k]));
+            const struct host_mig_caps caps = {
+                .gpu_instance = mig_capability(l, folder),
+                .compute_instance = mig_capability(l, path_join(l->arena, folder, parts.names[k]))};
+            VEC_PUSH(l->arena, &g->mig_caps, caps);
         }
     }
 }

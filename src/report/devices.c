@@ -520,6 +520,26 @@ static json_t *pci_json(struct arena *a, const struct host_gpu *g)
     return o;
 }
 
+/* Of each MIG instance the files that give access to it; null: of one it is not known. */
+static json_t *mig_files_json(struct arena *a, const struct host_gpu *g)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < g->mig_caps.n; i++) {
+        const struct host_mig_caps *c = &g->mig_caps.items[i];
+        json_t *files = json_array();
+        if (!c->gpu_instance || !c->compute_instance || g->nodes.n != 1) {
+            json_decref(files);
+            json_add(list, json_null());
+            continue;
+        }
+        json_add(files, out_json_text(a, g->nodes.items[0].path));
+        json_add(files, json_string(c->gpu_instance));
+        json_add(files, json_string(c->compute_instance));
+        json_add(list, files);
+    }
+    return list;
+}
+
 static json_t *gpu_json(struct arena *a, const struct host *h, const struct host_gpu *g)
 {
     json_t *o = json_object();
@@ -544,6 +564,7 @@ static json_t *gpu_json(struct arena *a, const struct host *h, const struct host
     json_put(o, "model_memory_gib",
              g->model_memory_gib ? json_integer(g->model_memory_gib) : json_null());
     json_put(o, "mig", devices_texts_json(a, &g->mig));
+    json_put(o, "mig_files", mig_files_json(a, g));
     json_put(o, "nodes", nodes_json(a, g->nodes.items, g->nodes.n));
     return o;
 }

@@ -85,10 +85,11 @@ def slurm(counts, folder):
 
 def gres(counts, exe, folder):
     """gres.py for machines of tests/trees; Slurm reads the result where slurmd is installed."""
-    def of(name):
-        write(MACHINES[name][1], folder / "gres" / name)
+    def of(name, *more):
+        if not (folder / "gres" / name).exists():
+            write(MACHINES[name][1], folder / "gres" / name)
         text = run(exe, "devices", "--root", folder / "gres" / name, "--json")[1]
-        done = subprocess.run([sys.executable, DEPLOY / "slurm/gres.py", "n1"], input=text, capture_output=True, text=True,
+        done = subprocess.run([sys.executable, DEPLOY / "slurm/gres.py", "n1", *more], input=text, capture_output=True, text=True,
                               check=False)
         return done.returncode, done.stdout, done.stderr
     status, eight, said = of("nvswitch-with-fabric-manager")
@@ -98,8 +99,22 @@ def gres(counts, exe, folder):
     status, one, said = of("mi210")
     counts.judge("gres.conf of an MI210", one.startswith("NodeName=n1 Name=gpu Type=amd_instinct_mi210 File=/dev/dri/renderD128\n"),
                  f"{status} {one} {said}")
-    status, divided, said = of("a100-mig")
-    counts.judge("no gres.conf of a divided GPU", (status, divided) == (3, "") and "is divided" in said, f"{status} {divided} {said}")
+    status, mig, said = of("a100-mig")
+    kind, cap = "nvidia_a100-sxm4-80gb_mig", "/dev/nvidia-caps/nvidia-cap"
+    lines = [f"NodeName=n1 Name=gpu Type={kind} MultipleFiles=/dev/nvidia0,{cap}{g},{cap}{c}" for g, c in ((3, 4), (12, 13), (21, 22))]
+    counts.judge("gres.conf of MIG instances", status == 0 and mig.splitlines() ==
+                 [*lines, f"# slurm.conf: GresTypes=gpu, and of the node Gres=gpu:{kind}:3"], f"{status} {mig} {said}")
+    status, typed, said = of("a100-mig", "--mig", "0/gi1/ci0=a100_3g.40gb", "--mig", "0/gi5/ci0=a100_1g.10gb")
+    counts.judge("gres.conf of named MIG instances", typed.splitlines()[-1].endswith(
+        f"Gres=gpu:a100_1g.10gb:1,gpu:a100_3g.40gb:1,gpu:{kind}:1") and f"a100_3g.40gb MultipleFiles=/dev/nvidia0,{cap}3," in typed,
+                 f"{status} {typed} {said}")
+    status, typed, said = of("a100-mig", "--mig", "0/gi9/ci0=a100_3g.40gb")
+    counts.judge("a MIG instance that is not there", (status, typed) == (3, "") and "0/gi9/ci0" in said, f"{status} {typed} {said}")
+    (folder / "gres/a100-mig/proc/driver/nvidia/capabilities/gpu0/mig/gi2/access").unlink()
+    text = run(exe, "devices", "--root", folder / "gres/a100-mig", "--json")[1]
+    done = subprocess.run([sys.executable, DEPLOY / "slurm/gres.py"], input=text, capture_output=True, text=True, check=False)
+    counts.judge("a MIG instance without its capability", (done.returncode, done.stdout) == (3, "") and "gi2/ci0 are not known" in
+                 done.stderr, done.stderr)
     status, none, said = of("cpu-only")
     counts.judge("gres.conf without a GPU", (status, none) == (0, ""), f"{status} {none} {said}")
     status, unseen, said = of("proc-without-sys")
@@ -113,11 +128,17 @@ def gres(counts, exe, folder):
     for i in range(8):
         (etc / f"dev/nvidia{i}").symlink_to("/dev/null")
     (etc / "gres.conf").write_text(eight.replace("/dev/", f"{etc}/dev/"))
-    (etc / "slurm.conf").write_text("ClusterName=c\nSlurmctldHost=h\nGresTypes=gpu\nProctrackType=proctrack/pgid\n"
-                                    "NodeName=n1 NodeHostname=h Gres=gpu:nvidia_a100-sxm4-80gb:8 CPUs=1\n"
-                                    "PartitionName=p Nodes=n1\n")
-    status, text = run("slurmd", "-G", "-N", "n1", "-f", etc / "slurm.conf")
-    counts.judge("slurmd reads it", text.count("Type=nvidia_a100-sxm4-80gb Count=1") == 8 and "error" not in text, text)
+    (etc / "dev/nvidia-caps").mkdir()
+    for i in (3, 4, 12, 13, 21, 22):
+        (etc / f"dev/nvidia-caps/nvidia-cap{i}").symlink_to("/dev/null")
+    for conf, gres in ((eight, "nvidia_a100-sxm4-80gb:8"), (mig, f"{kind}:3")):
+        (etc / "gres.conf").write_text(conf.replace("/dev/", f"{etc}/dev/"))
+        (etc / "slurm.conf").write_text("ClusterName=c\nSlurmctldHost=h\nGresTypes=gpu\nProctrackType=proctrack/pgid\n"
+                                        f"NodeName=n1 NodeHostname=h Gres=gpu:{gres} CPUs=1\nPartitionName=p Nodes=n1\n")
+        status, text = run("slurmd", "-G", "-N", "n1", "-f", etc / "slurm.conf")
+        name, number = gres.split(":")
+        counts.judge(f"slurmd reads it, {gres}", text.count(f"Type={name} Count=1") == int(number) and "error" not in text and
+                     ("nvidia-cap22" in text) == ("mig" in name), text)
 
 
 def kubernetes(counts, exe):
@@ -167,7 +188,7 @@ def page(counts, exe, folder):
     text = (TOP / "docs/fleet.md").read_text()
     commands = re.findall(r"^    (gpumend .*)$", text, re.MULTILINE)
     stand_ins = {"/host": "/", "/shared/gpumend-drains": "drains", "venv": "/usr/bin/env", "node7.json": "node7.json",
-                 "/mnt/node8": "/", "lines": "lines"}
+                 "/mnt/node8": "/", "lines": "lines", "deploy/slurm/gres.py": str(DEPLOY / "slurm/gres.py")}
     (folder / "page/lines").mkdir()
     run("sh", "-c", f"{shlex.quote(str(exe))} export ndjson > lines/n1.ndjson; {shlex.quote(str(exe))} snapshot --root / > "
         "node7.json", cwd=folder / "page")

@@ -6,6 +6,7 @@ into N nodes by changing what differs from node to node: name, time, kernel, add
 measures how long `fleet add` and `fleet report` take, the most memory of a process, and what the store takes, and judges the
 size and what the report finds.
 """
+import functools
 import json
 import os
 import random
@@ -31,6 +32,24 @@ STORE_BYTES_MAX, MEMORY_MIB_MAX = 200 * 10**6, 1024  # of 10,000 nodes
 BATCH = 200
 
 
+PARTS = 12
+
+
+def part_name(k, number):
+    return f"libpart{k}-{number:08x}.so"
+
+
+@functools.cache
+def part(k):
+    """Compiled once: what makes a library another one is its name, which has the same length everywhere."""
+    return cuda_library(part_name(k, 0), CU121)
+
+
+@functools.cache
+def torch_library():
+    return cuda_library("libtorch_cuda.so", CU121)
+
+
 def snapshot_of(exe, folder, i):
     """A machine with its own build of torch, and libraries around it whose contents no other has."""
     root = folder / f"env{i}"
@@ -38,12 +57,11 @@ def snapshot_of(exe, folder, i):
     write(MACHINES[MACHINE][1], root)
     tree.lib(SYSTEM + "/libcudart.so.12")
     numbers = random.Random(i)
-    parts = [f"libpart{k}-{numbers.getrandbits(32):x}.so" for k in range(12)]
-    for part in parts:
-        tree.put(f"{tree.site}/torch/lib/{part}", cuda_library(part, CU121))
-    library = cuda_library("libtorch_cuda.so", CU121)
-    tree.put(tree.site + "/torch/lib/libtorch_cuda.so", library)
-    tree.torch_for("cuda", "12.1", f"2.5.{i}", needed=["libtorch_cuda.so", *parts], rpath="$ORIGIN/lib")
+    names = [part_name(k, numbers.getrandbits(32)) for k in range(PARTS)]
+    for k, name in enumerate(names):
+        tree.put(f"{tree.site}/torch/lib/{name}", part(k).replace(part_name(k, 0).encode(), name.encode()))
+    tree.put(tree.site + "/torch/lib/libtorch_cuda.so", torch_library())
+    tree.torch_for("cuda", "12.1", f"2.5.{i}", needed=["libtorch_cuda.so", *names], rpath="$ORIGIN/lib")
     tree.dist("torch", f"2.5.{i}", ["torch/lib/libtorch_cuda.so", f"torch/_C.{TAG}.so"])
     done = run(exe, "snapshot", "/opt/venv", "--root", root)
     return json.loads(done[1])
