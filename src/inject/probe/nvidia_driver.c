@@ -168,6 +168,8 @@ static const char *file_version(const char *path)
 
 /* module=: the version of the kernel module; compat=: the library is one of forward compatibility,
  * which is newer than the module by design. */
+/* The library's version is read from its file name, which may lie: a driver of another version than
+ * its kernel module's does not start (CUDA Driver API, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH). */
 void stage_driver_version(const struct job *j)
 {
     void *library = load_driver(j);
@@ -182,7 +184,15 @@ void stage_driver_version(const struct job *j)
         say_failed(0, NULL, "the driver reports CUDA %d.%d, which does not exist", version / 1000,
                    version % 1000 / 10);
     }
-    if (ours && module && strcmp(ours, module) != 0 && !job_value(j, "compat")) {
+    bool differ = ours && module && strcmp(ours, module) != 0 && !job_value(j, "compat");
+    int (*cuInit)(unsigned) = differ ? symbol(library, "cuInit") : NULL;
+    if (differ && CALL(cuInit, 0) == 0) {
+        say_passed(
+            "CUDA %d.%d, kernel module %s: the driver starts with it, although the library's "
+            "file is named for %s",
+            version / 1000, version % 1000 / 10, module, ours);
+    }
+    if (differ) {
         say_failed(
             0, NULL,
             "the driver's library has version %s, and its kernel module %s: the driver was updated "
