@@ -322,6 +322,7 @@ void diag_rule_builds(struct diag *d);       // builds.c
 void diag_rule_built_with(struct diag *d);   // builtwith.c
 void diag_rule_compute(struct diag *d);      // compute.c
 void diag_rule_requirements(struct diag *d); // requirements.c: after the failures
+void diag_rule_overwritten(struct diag *d);  // overwritten.c
 
 /* An error that only a part of a working application meets becomes a warning; then what the
  * findings mean for each entry (entries.c). Called when all rules have run. */

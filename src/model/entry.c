@@ -453,7 +453,7 @@ static void find_unknown(struct model *m, bool by_name, text_list *ret)
     for (size_t i = 0; i < m->env->n_dists; i++) {
         const struct py_dist *dist = &m->env->dists[i];
         if (!dist->shadowed_by && !is_known_dist(m, dist) && !only_provides(&rows, dist) &&
-            uses_gpu(m, dist, by_name)) {
+            uses_gpu(m, dist, by_name) && !model_overwriter(m, dist)) {
             VEC_PUSH(m->arena, ret,
                      arena_printf(m->arena,
                                   "%s %s uses a GPU, but gpumend does not know what its import "

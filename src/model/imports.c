@@ -58,8 +58,6 @@ static const struct py_dist *first_import(struct model *m, const char *name,
     return dist;
 }
 
-/* The distribution whose libraries lie where this one lists its own; NULL: none, or the RECORDs do
- * not say. */
 static const struct py_dist *find_overwriter(struct model *m, const struct py_dist *dist)
 {
     struct py_libraries list;
@@ -78,8 +76,7 @@ static const struct py_dist *find_overwriter(struct model *m, const struct py_di
     return NULL;
 }
 
-/* As above; read once. */
-static const struct py_dist *overwriter(struct model *m, const struct py_dist *dist)
+const struct py_dist *model_overwriter(struct model *m, const struct py_dist *dist)
 {
     const char *key = arena_printf(m->arena, "overwriter of %s", dist->info);
     const struct py_dist **kept = ldso_store_recall(m->store, key);
@@ -99,7 +96,7 @@ const struct py_dist *model_find_import(struct model *m, const char *name,
     const struct py_dist *other =
         *ret_row ? first_import(m, (*ret_row)->module, dist, &other_row) : NULL;
     if (other && other_row && strcmp(other_row->module, (*ret_row)->module) == 0 &&
-        overwriter(m, dist) == other) {
+        model_overwriter(m, dist) == other) {
         *ret_row = other_row;
         return other;
     }

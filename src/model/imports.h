@@ -14,6 +14,10 @@
 const struct py_dist *model_find_import(struct model *m, const char *name,
                                         const struct kb_import **ret_row);
 
+/* The distribution that was installed over this one: its libraries lie where this one lists its
+ * own. NULL: none, or the RECORDs do not say. */
+const struct py_dist *model_overwriter(struct model *m, const struct py_dist *dist);
+
 /* Whether what the import loads is known of a release, installed or not. */
 bool model_import_is_known(const struct model *m, const char *name);
 

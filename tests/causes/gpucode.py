@@ -334,6 +334,41 @@ def onnxruntime_over_the_one_for_a_gpu_that_is_not_here(t, bad):
         t.lib(SYSTEM + "/" + name)
 
 
+def over(t, module, order):
+    """Two packages with one library, installed in this order."""
+    for i, (name, version) in enumerate(order):
+        t.put(t.site + "/" + module, elf(module.split("/")[-1]) + bytes(64 * i))
+        t.dist(name, version, [module])
+
+
+XGBOOST = [("xgboost", "3.2.0"), ("xgboost-cpu", "3.2.0")]
+
+
+@case("packages-conflict", "python-dep-conflict", "xgboost",
+      evidence="both list in RECORD have the sizes of xgboost-cpu",
+      repair="uninstall -y xgboost xgboost-cpu && .*install xgboost==3.2.0")
+def build_for_the_cpu_over_the_one_for_the_gpu(t, bad):
+    t.python().machine(RTX3060)
+    t.put(t.site + "/xgboost/__init__.py", "")
+    over(t, "xgboost/lib/libxgboost.so", XGBOOST if bad else XGBOOST[::-1])
+
+
+@case("packages-conflict", "python-dep-conflict", "xgboost", severity="warning")
+def build_for_the_cpu_over_the_other_without_gpu(t, bad):
+    t.python().machine(MACHINES["cpu-only"][1])
+    t.put(t.site + "/xgboost/__init__.py", "")
+    over(t, "xgboost/lib/libxgboost.so", XGBOOST if bad else XGBOOST[::-1])
+
+
+@case("packages-conflict", "python-dep-conflict", "cupy-cuda12x", severity="warning",
+      repair="uninstall -y cupy-cuda12x cupy-cuda13x && ")
+def build_of_cupy_over_another(t, bad):
+    t.python().lib(SYSTEM + "/libnvrtc.so.13")
+    t.put(t.site + "/cupy/__init__.py", "")
+    over(t, "cupy/_core/core.%s.so" % TAG,
+         [("cupy-cuda12x", "14.2.0"), ("cupy-cuda13x", "14.2.0")][0 if bad else 1:])
+
+
 # ---- requirements ---------------------------------------------------------------------------
 
 @case("requirement-missing", "python-dep-conflict", "av", repair="pip install 'av>=11'",
