@@ -210,6 +210,9 @@ static void judge_import(struct diag_windows *n, const char *package)
     VEC_PUSH(
         n->arena, &n->processes,
         ((struct diag_windows_process){package, arena_printf(n->arena, "import %s", package), p}));
+    if (p->cut && !is_known(n, p->cut)) {
+        VEC_PUSH(n->arena, &n->unknown, p->cut);
+    }
     for (size_t i = 0; i < p->loads.n; i++) {
         const struct winldr_load *l = &p->loads.items[i];
         if (is_trial(p, i) || winldr_is_loaded(l)) {
@@ -218,7 +221,7 @@ static void judge_import(struct diag_windows *n, const char *package)
         const char *evidence = winldr_load_cause(p, l);
         bool said = is_known(n, evidence);
         if (l->outcome != WINLDR_UNKNOWN) {
-            if (!said) {
+            if (!said && !p->cut) { // otherwise a load that is not known may have brought it
                 report_failure(n, p, l, arena_printf(n->arena, "import %s", package), package);
             }
             return; // the import ends here

@@ -57,7 +57,15 @@ static struct str between_words(struct str text, const char *from, char end)
 static void read_entries(struct rocm *r, struct str text)
 {
     static const char word[] = "LibraryEntry(";
-    for (size_t at; (at = str_find(text, word)) < text.n && r->entries.n < NAMES_MAX;) {
+    for (size_t at; (at = str_find(text, word)) < text.n;) {
+        if (r->entries.n == NAMES_MAX) {
+            r->process->cut =
+                arena_printf(r->process->arena,
+                             "rocm_sdk\\_dist_info.py names more than %d libraries, of "
+                             "which the others were not looked at",
+                             NAMES_MAX);
+            return;
+        }
         struct rocm_entry e = {0};
         struct str rest = {text.s + at + sizeof word - 1, text.n - at - (sizeof word - 1)};
         struct str call = {rest.s, str_find_char(rest, ')')};
@@ -119,7 +127,14 @@ static bool is_done(struct rocm *r, struct str name)
 /* A library, behind those that it depends on. */
 static void load_name(struct rocm *r, struct str name, unsigned depth)
 {
-    if (is_done(r, name) || depth == DEPTH_MAX) {
+    if (is_done(r, name)) {
+        return;
+    }
+    if (depth == DEPTH_MAX) {
+        r->process->cut = arena_printf(r->process->arena,
+                                       "libraries of ROCm's wheels need one another more than %d "
+                                       "deep, and those below were not looked at",
+                                       DEPTH_MAX);
         return;
     }
     VEC_PUSH(r->process->arena, &r->done, name);

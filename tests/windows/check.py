@@ -427,6 +427,23 @@ def torch_of_rocm_wheels(tree, init=ROCM_INIT):
     put(tree, SITE + "_rocm_sdk_libraries_gfx110X_all/bin/hipblas.dll", ["amdhip64_7.dll"])
 
 
+def torch_of_many_rocm_libraries(tree):
+    """The entry that torch needs is behind all that are looked at."""
+    torch_of_rocm_wheels(tree)
+    many = "".join(f'LibraryEntry("x{i}", "core", "", "x{i}.dll")\n' for i in range(64))
+    (tree / SITE / "rocm_sdk/_dist_info.py").write_text(many + DIST_INFO)
+
+
+def torch_of_deep_rocm_libraries(tree):
+    """The entry that torch needs is needed by one that is needed by one, and so on."""
+    torch_of_rocm_wheels(tree)
+    names = ["hipblas", *(f"x{i}" for i in range(8)), "amdhip64"]
+    deep = "".join(f'LibraryEntry("{one}", "libraries", "", "*{one}*.dll", deps=["{other}"])\n'
+                   for one, other in zip(names, names[1:]))
+    (tree / SITE / "rocm_sdk/_dist_info.py").write_text(
+        deep + 'LibraryEntry("amdhip64", "core", "", "amdhip64*.dll")\n')
+
+
 def torch_without_init(tree):
     torch_of_rocm_wheels(tree, init=None)
 
@@ -600,6 +617,10 @@ CASES = [
     ("torch for the CPU on RDNA 3", torch_on_rdna3, None, 3, [("build-without-gpu", "warning")],
      ["install AMD's wheels of torch for Windows and Python 3.12", "(gfx1100)"], 1),
     ("torch that preloads ROCm's wheels", torch_of_rocm_wheels, None, 3, [], [], 1),
+    ("the same with 65 libraries and more", torch_of_many_rocm_libraries, None, 3, [],
+     ["names more than 64 libraries"], 1),
+    ("the same with libraries that need one another", torch_of_deep_rocm_libraries, None, 3, [],
+     ["more than 8 deep"], 1),
     ("the same without its start", torch_without_init, None, 1, [("library-not-on-path", "error")],
      ["amdhip64_7.dll, which", "os.add_dll_directory(r\"C:\\Python312\\Lib\\site-packages\\_rocm_sdk_core\\bin\"); "
       "os.add_dll_directory(r\"C:\\Python312\\Lib\\site-packages\\_rocm_sdk_libraries_gfx110X_all\\bin\")"], 1),
