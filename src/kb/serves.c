@@ -142,7 +142,8 @@ static enum gpu_serves serves(const struct kb_build *b, unsigned number, unsigne
         .searched = true,
     };
     gpu_code_serves_cuda(&code, number / 10, number % 10, isa, &answer);
-    return answer.serves;
+    bool is_cut = b->sm.n > ARCHES_MAX || b->ptx.n > ARCHES_MAX;
+    return is_cut && answer.serves == GPU_SERVES_NONE ? GPU_SERVES_UNKNOWN : answer.serves;
 }
 
 enum gpu_serves kb_build_serves(const struct kb_build *b, unsigned number, struct kb_isa isa)

@@ -99,6 +99,20 @@ static void code_serves_by_its_kind(void **state)
     }
 }
 
+/* A device that none of those that are looked at serves may be served by another. */
+static void code_of_many_kinds(void **state)
+{
+    (void)state;
+    const char *sm[65];
+    for (size_t i = 0; i < 65; i++) {
+        sm[i] = "sm_80";
+    }
+    const struct kb_build few = {.sm = {sm, 64}}, many = {.sm = {sm, 65}};
+    assert_int_equal(kb_build_serves(&few, 90, KB_ISA_ANY), GPU_SERVES_NONE);
+    assert_int_equal(kb_build_serves(&many, 90, KB_ISA_ANY), GPU_SERVES_UNKNOWN);
+    assert_int_equal(kb_build_serves(&many, 86, KB_ISA_ANY), GPU_SERVES_NATIVE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +120,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_driver_knows_the_isa_of_its_toolkit, setup, teardown),
         cmocka_unit_test_setup_teardown(the_oldest_driver_of_an_isa, setup, teardown),
         cmocka_unit_test(code_serves_by_its_kind),
+        cmocka_unit_test(code_of_many_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
