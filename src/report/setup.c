@@ -68,6 +68,9 @@ static void compared_text(const struct out *o, struct arena *a, const struct set
         out_print(o, OUT_RED, "   breaks  ");
         out_wrap(o, 11, str_printable(a, plan->broken.items[i]));
     }
+    if (plan->n_more_broken) {
+        out_print(o, OUT_RED, "   breaks  %zu more\n", plan->n_more_broken);
+    }
 }
 
 void report_setup_text(const struct out *o, struct arena *a, const struct setup_plan *plan)
@@ -208,6 +211,7 @@ static json_t *there_json(struct arena *a, const struct setup_plan *plan)
     json_put(o, "packages", packages);
     json_put(o, "others", json_integer((json_int_t)plan->n_others));
     json_put(o, "breaks", texts_json(a, plan->broken.items, plan->broken.n));
+    json_put(o, "breaks_more", json_integer((json_int_t)plan->n_more_broken));
     return o;
 }
 

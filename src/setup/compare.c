@@ -61,8 +61,12 @@ static void add_broken(struct planner *p, struct py_dist *dist, const struct py_
             continue;
         }
         const struct setup_difference *d = changed(p, r.name);
-        if (d && p->plan->broken.n < BROKEN_MAX &&
-            py_specifiers_match(&r.specifiers, str_of(d->pin->version)) == PY_NO) {
+        if (!d || py_specifiers_match(&r.specifiers, str_of(d->pin->version)) != PY_NO) {
+            continue;
+        }
+        if (p->plan->broken.n == BROKEN_MAX) {
+            p->plan->n_more_broken++;
+        } else {
             VEC_PUSH(p->a, &p->plan->broken,
                      arena_printf(p->a, "%s %s needs " STR_FMT ", and the plan has %s", dist->name,
                                   dist->version ? dist->version : "",

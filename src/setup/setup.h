@@ -183,6 +183,7 @@ struct setup_plan {
     /* With an environment that exists: */
     const char *there;                        // its folder; else NULL
     VEC(struct setup_difference) differences; // one for each pin
+    size_t n_more_broken;                     // beside those of the next
     VEC(const char *) broken; // what others in it need and would no longer have, one sentence each
     size_t n_others;          // distributions that the plan does not name
 };
