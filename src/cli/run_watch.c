@@ -341,6 +341,14 @@ static void tell_unfit(const struct run_watch_start *s, const char *options)
                                   strstr(why, "32-bit") ? " (its loader may say so itself)" : ""));
         }
     }
+    if (*options && s->program->starts_more) {
+        VEC_PUSH(
+            s->a, &s->launch->remarks,
+            arena_printf(s->a,
+                         "%s starts more than %zu programs: whether what %s needs can be loaded "
+                         "into the others was not looked at",
+                         path_base(s->words[0]), s->program->n_starts, options));
+    }
 }
 
 /* Turns that off where no library of ours can be loaded into the program. */

@@ -306,12 +306,14 @@ int launch_program_find(struct root *r, struct arena *a, const struct launch_com
                                                   .launcher = launch_start_launcher,
                                                   .shell = launch_start_shell};
     launch_words starts = {0};
+    bool starts_more = false;
     struct launch_start s = {.root = r,
                              .a = a,
                              .command = c,
                              .out = &out,
                              .readers = &readers,
                              .starts = &starts,
+                             .starts_more = &starts_more,
                              .path = c->path,
                              .cwd = c->cwd};
     launch_words words = {0};
@@ -332,6 +334,7 @@ int launch_program_find(struct root *r, struct arena *a, const struct launch_com
     out.n_sets = s.sets.n;
     out.starts = starts.items;
     out.n_starts = starts.n;
+    out.starts_more = starts_more;
     *ret =
         rc == 0 ? out : (struct launch_program){.absent = out.absent, .absent_for = out.absent_for};
     return rc;

@@ -51,6 +51,7 @@ struct launch_program {
      * own for each, of those that are known. */
     const char *const *starts;
     size_t n_starts;
+    bool starts_more; // than are kept
     /* Where a file on the way does not exist (-ENOENT): its name as it is asked for, and the script
      * whose first line asks for it; NULL: none does. */
     const char *absent, *absent_for;

@@ -431,7 +431,9 @@ static void note_start(struct launch_start *s, const char *elf)
             return;
         }
     }
-    if (s->starts->n < LAUNCH_START_PROGRAMS_MAX) {
+    if (s->starts->n == LAUNCH_START_PROGRAMS_MAX) {
+        *s->starts_more = true;
+    } else {
         VEC_PUSH(s->a, s->starts, elf);
     }
 }

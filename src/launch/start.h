@@ -45,7 +45,8 @@ struct launch_start {
     const char *other_path, *other_why;
     const char *cwd;      // at this place; launch_unknown: not known
     launch_words sets;    // "K=V": set on the way, "K": removed; the last one counts
-    launch_words *starts; // of all scripts: the program's field of that name
+    launch_words *starts; // of all scripts: the program's fields of these names
+    bool *starts_more;
     unsigned hops;
     unsigned lines;    // interpreter lines followed
     unsigned commands; // of scripts, read so far

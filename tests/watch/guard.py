@@ -253,6 +253,13 @@ def refusals(lab):
                   or lacks("which sh starts, is a musl program: what --guard-teardown needs", done.stderr))
     else:
         lab.skip("musl", "no musl-gcc")
+    many = lab.folder / "many"
+    many.mkdir()
+    for i in range(65):
+        shutil.copy(shutil.which("true"), many / f"program{i}")
+    done = lab.run(GUARD, ["sh", "-c", "; ".join(shlex.quote(str(p)) for p in sorted(many.iterdir()))])
+    lab.check("a shell that starts 65 programs", differs(0, done.returncode)
+              or lacks("sh starts more than 64 programs", done.stderr))
     done = lab.run([*GUARD, "--no-guard-teardown"], ["true"])
     lab.check("both options", differs(2, done.returncode))
     for command in ([sys.executable, "-c", "import threading; t = threading.Thread(target=print, "
