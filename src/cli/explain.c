@@ -1,6 +1,7 @@
 #include "cli/explain.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/nearest.h"
@@ -87,17 +88,11 @@ static int unknown_word(const char *word)
     for (size_t i = 0; i < DIAG_CAUSES; i++) {
         nearest_try(&n, diag_causes[i].id);
     }
-    if (nearest_best(&n)) {
-        return cli_fail(CLI_USAGE,
-                        "explain: no cause and no file is called %s; did you mean %s? "
-                        "(gpumend explain --list names every cause)",
-                        word, nearest_best(&n));
-    }
-    (void)cli_fail(
-        CLI_USAGE,
-        "explain: no cause and no file is called %s; the causes that --list prints are:", word);
-    list_text(stderr);
-    return CLI_USAGE;
+    const char *best = nearest_best(&n);
+    return cli_fail(CLI_USAGE,
+                    "explain: no cause and no file is called %s%s%s%s "
+                    "(gpumend explain --list names every cause)",
+                    word, best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
 }
 
 /* A word is a cause, a file, or a mistake. */
@@ -115,8 +110,35 @@ static int explain_one_word(const struct explain_words *w, const struct explain_
     return explain_logs(a, asked);
 }
 
+/* Whether something was piped or redirected into the command. */
+static bool is_given_text(void)
+{
+    struct stat st;
+    return fstat(STDIN_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode));
+}
+
 static int run_words(struct explain_words *w)
 {
+    if (w->list) {
+        return list_causes(w->json);
+    }
+    if (!w->text && w->files.n == 0 && is_given_text()) {
+        VEC_PUSH(&w->arena, &w->files, "-");
+    }
+    if (w->text ? w->files.n > 0 : w->follow && w->files.n > 1) {
+        return cli_fail(CLI_USAGE, w->text ? "explain: either files or a text behind --"
+                                           : "explain: --follow takes one LOG");
+    }
+    if (w->here && w->root) {
+        return cli_fail(CLI_USAGE, "explain: either --here or --root");
+    }
+    if (!w->text && w->files.n == 0) {
+        return cli_fail(CLI_USAGE, "explain: say which LOG (- is standard input) or which CAUSE "
+                                   "(gpumend explain --list names every cause)");
+    }
+    if (w->follow && cli_limit_lift("explain --follow") != CLI_OK) {
+        return CLI_USAGE;
+    }
     const struct explain_asked asked = {
         .files = w->files.items,
         .n_files = w->files.n,
@@ -128,26 +150,6 @@ static int run_words(struct explain_words *w)
         .here = w->here,
         .all = w->all,
     };
-    if (w->list) {
-        return list_causes(w->json);
-    }
-    if (w->text ? w->files.n > 0 : w->follow && w->files.n > 1) {
-        return cli_fail(CLI_USAGE, w->text ? "explain: either files or a text behind --"
-                                           : "explain: --follow takes one LOG");
-    }
-    if (w->here && w->root) {
-        return cli_fail(CLI_USAGE, "explain: either --here or --root");
-    }
-    if (!w->text && w->files.n == 0) {
-        (void)cli_fail(CLI_USAGE,
-                       "explain: say which LOG (- is standard input), or which CAUSE, one "
-                       "of those that --list prints:");
-        list_text(stderr);
-        return CLI_USAGE;
-    }
-    if (w->follow && cli_limit_lift("explain --follow") != CLI_OK) {
-        return CLI_USAGE;
-    }
     cli_only_look((struct sandbox){0});
     return w->files.n == 1 ? explain_one_word(w, &asked, &w->arena)
                            : explain_logs(&w->arena, &asked);
@@ -172,9 +174,10 @@ const struct cli_command cli_explain = {
     .arguments = "LOG...|-|CAUSE [options] [-- TEXT]",
     .summary = "reads a crash log and prints its cause and repair, or the page of one cause",
     .text =
-        "LOG is a file with what a program printed, - is standard input, and TEXT is used as it\n"
-        "is. Each LOG is explained by itself. The name of a CAUSE prints that cause's page, even\n"
-        "if a file has the same name: write ./NAME for the file.\n"
+        "LOG is a file with what a program printed, - is standard input (also without an argument\n"
+        "where something is piped in), and TEXT is used as it is. Each LOG is explained by itself.\n"
+        "The name of a CAUSE prints that cause's page, even if a file has the same name: write\n"
+        "./NAME for the file.\n"
         "\n"
         "Exit status: 0 no problem of the GPU runtime, 1 a cause in the GPU runtime, 3 the result\n"
         "is inconclusive or a LOG cannot be read.",

@@ -578,7 +578,10 @@ static int why_run_with(struct why *w)
         w->cwd = path_join(&w->arena, cli_cwd(&w->arena), w->cwd);
     }
     if (!w->exe && !w->caller && !w->batch) {
-        return cli_fail(CLI_USAGE, "why: say which program asks: --exe FILE or --caller FILE");
+        return cli_fail(
+            CLI_USAGE,
+            "why: say which program asks: --exe FILE, or --caller FILE (the library that "
+            "wants it); gpumend check -v shows the requests of an environment");
     }
     if ((w->invert && !w->tree) || (w->tree && (w->json || w->batch))) {
         return cli_fail(CLI_USAGE, "why: %s",

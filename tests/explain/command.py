@@ -39,6 +39,17 @@ def status_is(done, wanted):
         yield f"status {done.returncode} instead of {wanted}: {done.stdout}{done.stderr}"
 
 
+def piped(w):
+    """What is piped in needs no word; without it, one short line asks for the log."""
+    for text, wanted in ((CERTAIN, 1), (NOTHING, 3)):
+        yield from status_is(w.run(given=text), wanted)
+    for words in ((), ("crash.log",)):
+        done = w.run(*words)
+        yield from status_is(done, 2)
+        if done.stdout or done.stderr.count("\n") != 1 or "--list" not in done.stderr:
+            yield f"{words}: {done.stdout}{done.stderr}"
+
+
 def statuses(w):
     """0: not of the GPU runtime; 1: a cause; 3: the text does not tell."""
     for text, wanted in ((CERTAIN, 1), (NOT_GPU, 0), (NOTHING, 3)):
@@ -252,7 +263,8 @@ def here(w):
 def main():
     exe = str(Path(sys.argv[1]).resolve())
     passed = failed = 0
-    for test in (statuses, long_prose, several, cause_or_file, follow_file, follow_cut, follow_cut_line,
+    for test in (piped, statuses, long_prose, several, cause_or_file, follow_file, follow_cut,
+                 follow_cut_line,
                  follow_rotated, follow_rotated_at_once, follow_replaced_by_other, follow_stdin, here):
         with tempfile.TemporaryDirectory(prefix="gpumend-explain-") as folder:
             faults = list(test(World(exe, Path(folder))))
