@@ -262,6 +262,16 @@ static int say_extreme(struct ask *k, const struct verdict *v, const struct want
     return 1;
 }
 
+static bool has_default(const struct fit *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].build->is_default) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int say_builds(struct ask *k, const struct data *d, const struct verdict *v,
                       const struct wanted *w)
 {
@@ -271,8 +281,10 @@ static int say_builds(struct ask *k, const struct data *d, const struct verdict 
         .named = 2};
     if (k->q->said & SAID_DOES) {
         bool minor = w->cuda && v->fits.items[0].build->any_minor;
-        ask_say(k, minor ? "Yes: its makers say that a build runs with every CUDA of its major."
-                         : "Yes.");
+        bool other =
+            !has_default(v->fits.items, v->fits.n) && has_default(v->others.items, v->others.n);
+        ask_say(k, "Yes%s%s", other ? ", in a build that is not the default" : "",
+                minor ? ": its makers say that a build runs with every CUDA of its major." : ".");
     }
     for (size_t i = 0; i < v->fits.n; i++) {
         add_fit(k, d, &t, &v->fits.items[i], w);
@@ -323,14 +335,47 @@ static int say_old_driver(struct ask *k, const struct data *d, const struct want
 
 /* ------------------------------------------------------------------ applications */
 
-/* The releases of ctranslate2 with a build that fits. */
+static const struct kb_release_need *release_need(const struct kb_release *row, const char *package)
+{
+    for (size_t i = 0; i < row->n_needs; i++) {
+        if (strcmp(row->needs[i].package, package) == 0 && !row->needs[i].extra) {
+            return &row->needs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Whether a release takes this ctranslate2 as far as the faster-whisper decides that it requires as
+ * well: "<4.5.0" of whisperx and ">=4.0" of every faster-whisper that it admits. */
+static bool admits_through(struct ask *k, const struct data *d, const struct kb_release *app,
+                           const char *engine)
+{
+    const struct kb_release_need *through = release_need(app, "faster-whisper");
+    bool known = false;
+    for (size_t i = 0; through && i < d->releases.n; i++) {
+        const struct kb_release *row = &d->releases.rows[i];
+        const struct kb_release_need *need = release_need(row, "ctranslate2");
+        if (strcmp(row->package, "faster-whisper") != 0 || !need ||
+            (through->versions && !ask_admits(k, through->versions, row->version))) {
+            continue;
+        }
+        if (!need->versions || ask_admits(k, need->versions, engine)) {
+            return true;
+        }
+        known = true;
+    }
+    return !known;
+}
+
+/* Whether a release of ctranslate2 that it admits has a build that fits. */
 static bool engine_fits(struct ask *k, const struct data *d, const struct wanted *w,
-                        const char *versions)
+                        const struct kb_release *app, const char *versions)
 {
     for (size_t i = 0; i < d->releases.n; i++) {
         const struct kb_release *row = &d->releases.rows[i];
         if (strcmp(row->package, "ctranslate2") != 0 ||
-            (versions && !ask_admits(k, versions, row->version))) {
+            (versions && !ask_admits(k, versions, row->version)) ||
+            !admits_through(k, d, app, row->version)) {
             continue;
         }
         for (size_t b = 0; b < d->builds.n; b++) {
@@ -431,7 +476,7 @@ static int say_application(struct ask *k, const struct data *d, const struct wan
     for (size_t i = 0; i < mine.n; i++) {
         const struct kb_release *row = mine.items[i];
         const char *need = engine_need(row, &needs);
-        if (!engine_fits(k, d, w, need)) {
+        if (!engine_fits(k, d, w, row, need)) {
             last_need = NULL;
             continue;
         }

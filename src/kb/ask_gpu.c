@@ -141,16 +141,18 @@ int form_gpu_does(struct ask *k, struct gm_err *err)
     return 1;
 }
 
-/* "which GPUs have compute capability 8.9" */
+/* "which GPUs have compute capability 8.9", "which cards are Turing" */
 int form_gpus_of(struct ask *k, struct gm_err *err)
 {
     struct kb_gpus gpus;
     const char *sm = ask_given(k, KEY_SM), *gfx = ask_given(k, KEY_GFX), *list = "";
+    const char *generation = ask_given(k, KEY_GENERATION);
     size_t n = 0;
     int rc = kb_gpus(k->kb, &gpus, err);
     for (size_t i = 0; rc == 0 && i < gpus.n; i++) {
         const struct kb_gpu *g = &gpus.rows[i];
-        if (g->kind != KB_GPU_CHIP && strcmp(kb_gpu_value(g), sm ? sm : gfx) == 0) {
+        if (g->kind != KB_GPU_CHIP && (generation ? strcmp(g->generation, generation) == 0
+                                                  : strcmp(kb_gpu_value(g), sm ? sm : gfx) == 0)) {
             HIT(k, KB_AREA_GPUS, g);
             list = arena_printf(k->a, "%s%s%s", list, n++ ? "; " : "", g->name);
         }

@@ -684,6 +684,44 @@ static bool say_needed_by(struct ask *k, const struct kb_releases *all, const st
     return t.lines.n > 0;
 }
 
+/* torch and CTranslate2 declare nothing about each other, but load CUDA and cuDNN into one process:
+ * the releases whose default builds want the same majors, or no cuDNN at all. */
+static int say_same_libraries(struct ask *k, const struct kb_releases *all,
+                              const struct ask_release *r, const char *other, struct gm_err *err)
+{
+    struct kb_builds builds;
+    const struct kb_build *mine = r->build;
+    if (strcmp(k->q->package, "torch") != 0 || strcmp(other, "ctranslate2") != 0 || !mine ||
+        !mine->cuda || !mine->cudnn || kb_builds(k->kb, &builds, err) < 0) {
+        return 0;
+    }
+    const char *list = NULL, *first, *last;
+    for (size_t i = 0; i < builds.n; i++) {
+        const struct kb_build *b = &builds.rows[i];
+        if (strcmp(b->package, other) != 0 || !b->is_default || !b->cuda ||
+            (!b->cudnn && b->sm.n == 0) || // not read: that it names no cuDNN says nothing
+            strcmp(ask_major(k, b->cuda), ask_major(k, mine->cuda)) != 0 ||
+            (b->cudnn && strcmp(ask_major(k, b->cudnn), ask_major(k, mine->cudnn)) != 0)) {
+            continue;
+        }
+        const char *range = ask_read_range(k, all, other, b->versions, &first, &last);
+        if (range) {
+            HIT(k, KB_AREA_BUILDS, b);
+            list = arena_printf(k->a, "%s%s%s (CUDA %s, %s%s)", list ? list : "", list ? ", " : "",
+                                range, b->cuda, b->cudnn ? "cuDNN " : "no cuDNN",
+                                b->cudnn ? b->cudnn : "");
+        }
+    }
+    if (list) {
+        HIT(k, KB_AREA_BUILDS, mine);
+        ask_say(k,
+                "%s declares nothing about %s. By the majors of CUDA and cuDNN of the default "
+                "builds (%s: CUDA %s, cuDNN %s) these go with it: %s %s.",
+                r->name, other, r->name, mine->cuda, mine->cudnn, other, list);
+    }
+    return list != NULL;
+}
+
 /* Where a package with rows is not among what a release declares, that is an answer. */
 static void say_no_need(struct ask *k, const struct ask_release *r, const char *other)
 {
@@ -706,7 +744,8 @@ int form_need(struct ask *k, struct gm_err *err)
         const struct ask_release *r = &mine.items.items[i];
         for (size_t o = 0; (r->row || r->compat) && o < k->q->others.n; o++) {
             const char *other = k->q->others.items[o];
-            bool said = say_need(k, r, other) || say_needed_by(k, &all, r, other);
+            bool said = say_need(k, r, other) || say_needed_by(k, &all, r, other) ||
+                        (!(k->q->said & SAID_DOES) && say_same_libraries(k, &all, r, other, err));
             if (!said && (!r->row || !(k->q->said & SAID_DOES))) {
                 ask_missing(k,
                             r->row ? "%s does not declare %s among its requirements"

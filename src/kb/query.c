@@ -177,6 +177,7 @@ static const struct form forms[] = {
      SAID_DOES | SAID_HERE | SAID_WINDOWS | SAID_FLOOR | SAID_FIRST, form_cudnn},
     {"which GPUs have compute capability 8.9", 0, NAMED_SM | NAMED_GFX, 0, ASKED_GPU, ASKED_ARCH,
      SAID_ALL, form_gpus_of},
+    {"which cards are Turing", NAMED_GENERATION, 0, 0, ASKED_GPU, 0, SAID_ALL, form_gpus_of},
     {"is the RTX 3050 an Ampere card", NAMED_GPU | NAMED_GENERATION, 0, 0, 0, ASKED_GPU, SAID_DOES,
      form_gpu_does},
     {"which is the last driver branch for Pascal", 0,
