@@ -200,18 +200,24 @@ bool snapshot_keeps_variable(const char *entry)
 
 typedef bool keep_piece(struct str piece);
 
-/* The pieces that are kept, each with its end. */
+/* The pieces that are kept, each with its end. A secret in the value of a variable is hidden. */
 static void facts_filter(struct arena *a, struct str *data, char end, keep_piece *keep)
 {
-    char *out = arena_alloc(a, data->n + 2);
-    size_t n = 0;
+    VEC(struct str) pieces = {0};
+    size_t bytes = 0, n = 0;
     for (struct str rest = *data; rest.s && rest.n;) {
         struct str piece = str_cut(&rest, end);
         if (keep(piece)) {
-            memcpy(out + n, piece.s, piece.n);
-            n += piece.n;
-            out[n++] = end;
+            piece = end ? piece : str_of(snapshot_hide_secrets(a, str_dup(a, piece)));
+            VEC_PUSH(a, &pieces, piece);
+            bytes += piece.n + 1;
         }
+    }
+    char *out = arena_alloc(a, bytes + 1);
+    for (size_t i = 0; i < pieces.n; i++) {
+        memcpy(out + n, pieces.items[i].s, pieces.items[i].n);
+        n += pieces.items[i].n;
+        out[n++] = end;
     }
     *data = (struct str){out, n};
 }
@@ -341,7 +347,7 @@ static void keep_variables(struct arena *a, const char *const *env, size_t n, sn
 {
     for (size_t i = 0; i < n; i++) {
         if (snapshot_keeps_variable(env[i])) {
-            VEC_PUSH(a, ret, env[i]);
+            VEC_PUSH(a, ret, snapshot_hide_secrets(a, env[i]));
         }
     }
 }

@@ -289,12 +289,15 @@ def redaction(exe, folder):
 
 def secrets(exe, folder):
     env = {"AWS_SECRET_ACCESS_KEY": "sesame-1", "HF_TOKEN": "sesame-2", "CUDA_MY_TOKEN": "sesame-3",
-           "DATABASE_URL": "sesame-4", "CUDA_VISIBLE_DEVICES": "0", "SSH_AUTH_SOCK": "sesame-5"}
+           "DATABASE_URL": "sesame-4", "CUDA_VISIBLE_DEVICES": "0", "SSH_AUTH_SOCK": "sesame-5",
+           "XLA_FLAGS": "--xla_dump_to=https://me:sesame-6@example.org/x --token=sesame-7",
+           "PYTHONPATH": "/srv/hf_sesame8abcdefghijklmnop/lib"}
     document = run(exe, ["snapshot", "/usr/bin/python3"], env=env)[1]
     content = document + unpacked(json.loads(document))
     wrong = ["a secret is in it"] if b"sesame" in content else []
     kept = json.loads(document)["start"]["env"]
-    if "CUDA_VISIBLE_DEVICES=0" not in kept or "PATH=/usr/bin:/bin" not in kept:
+    hidden = "XLA_FLAGS=--xla_dump_to=https://<hidden>@example.org/x --token=<hidden>"
+    if not {"CUDA_VISIBLE_DEVICES=0", "PATH=/usr/bin:/bin", hidden} <= set(kept):
         wrong.append("the variables kept are %s" % kept)
     return wrong
 
