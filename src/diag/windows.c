@@ -41,8 +41,16 @@ static const char *cause_of(enum winldr_code code)
 
 /* Whether the import goes on whatever comes of load `i`: torch only tries the DLLs of the runtime,
  * by their bare names, and loads a DLL again after 126. */
+static bool is_of_hook(const struct winldr_process *p, size_t i)
+{
+    return i >= p->hook_first && i < p->hook_end;
+}
+
 static bool is_trial(const struct winldr_process *p, size_t i)
 {
+    if (is_of_hook(p, i)) {
+        return true;
+    }
     const struct winldr_load *l = &p->loads.items[i];
     const struct winldr_load *next = i + 1 < p->loads.n ? &p->loads.items[i + 1] : NULL;
     return !winldr_path_has_folder(l->name) ||
@@ -61,7 +69,7 @@ static const char *missing_with(struct diag_windows *n, const char *package,
     winldr_import_package(p, n->py, package);
     for (size_t i = 0; i < p->loads.n; i++) {
         const struct winldr_load *l = &p->loads.items[i];
-        bool goes_on = is_trial(p, i) && (!winldr_path_has_folder(l->name) ||
+        bool goes_on = is_trial(p, i) && (is_of_hook(p, i) || !winldr_path_has_folder(l->name) ||
                                           winldr_is_loaded(&p->loads.items[i + 1]));
         if (!goes_on && !winldr_is_loaded(l)) { // the second try has another list: the first counts
             bool missing = l->outcome == WINLDR_FAILED && l->code == WINLDR_MOD_NOT_FOUND;
@@ -304,13 +312,15 @@ static void judge_cudnn(struct diag_windows *n)
 
 static bool is_store(struct diag_windows *n)
 {
-    if (strcmp(n->py->kind, "Store") != 0) {
+    if (!n->py->is_packaged) {
         return false;
     }
-    VEC_PUSH(
-        n->arena, &n->unknown,
-        "the search of a packaged process is not modelled; a Python from python.org or uv can be "
-        "checked");
+    VEC_PUSH(n->arena, &n->unknown,
+             strcmp(n->py->kind, "Store") == 0
+                 ? "the search of a packaged process is not modelled; a Python from python.org or "
+                   "uv can be checked"
+                 : "its Python is the Store's, a packaged process, whose search is not modelled; "
+                   "an environment of a Python from python.org or uv can be checked");
     return true;
 }
 

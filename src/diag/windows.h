@@ -17,6 +17,10 @@ struct diag_windows_repair {
     const char *says;
     const char *powershell, *cmd; // or NULL
     const char *python;           // a line of the program, before the import; or NULL
+    /* What a start-up hook does for it, or NULL and empty: */
+    const char *preload;   // a DLL that is loaded first,
+    winldr_texts searched; // folders that Python searches,
+    winldr_texts on_path;  // folders in front of PATH
 };
 
 struct diag_windows_finding {
@@ -44,5 +48,13 @@ struct diag_windows {
 
 /* Fills findings, unknown and processes. */
 void diag_windows_judge(struct diag_windows *n);
+
+/* The start-up hook that does what the repairs of the findings say: true, and `ret` is that hook.
+ * `ret_after` is the environment with it, judged. False: none of them can be done so. */
+bool diag_windows_plan_hook(struct diag_windows *n, struct winldr_hook *ret,
+                            struct diag_windows *ret_after);
+
+/* How many findings are errors. */
+size_t diag_windows_errors(const struct diag_windows *n);
 
 #endif

@@ -329,7 +329,7 @@ static void ask_name(struct windows_ask *q)
 void diag_windows_ask(const struct diag_windows *n, const diag_windows_subjects *subjects,
                       diag_windows_answers *ret)
 {
-    for (size_t i = 0; i < subjects->n && strcmp(n->py->kind, "Store") != 0; i++) {
+    for (size_t i = 0; i < subjects->n && !n->py->is_packaged; i++) {
         struct windows_ask q = {n, &subjects->items[i], ret};
         void (*ask)(struct windows_ask *) = q.s->path        ? ask_path
                                             : q.s->is_module ? ask_module

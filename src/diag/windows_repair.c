@@ -62,7 +62,11 @@ struct diag_windows_repair diag_windows_directories(const struct diag_windows *n
         line = plain ? arena_printf(n->arena, "%s; os.add_dll_directory(r\"%s\")", line, folder)
                      : NULL;
     }
-    return (struct diag_windows_repair){.says = says, .python = line};
+    struct diag_windows_repair r = {.says = says, .python = line};
+    for (size_t i = 0; i < folders->n; i++) {
+        VEC_PUSH(n->arena, &r.searched, folders->items[i]);
+    }
+    return r;
 }
 
 struct diag_windows_repair diag_windows_preload(const struct diag_windows *n, const char *path)
@@ -70,6 +74,7 @@ struct diag_windows_repair diag_windows_preload(const struct diag_windows *n, co
     bool plain = str_is_seen(path) && !strchr(path, '"');
     return (struct diag_windows_repair){
         .says = arena_printf(n->arena, "load %s before the package is imported", path),
+        .preload = path,
         .python =
             plain ? arena_printf(n->arena, "import ctypes; ctypes.CDLL(r\"%s\")", path) : NULL,
     };
@@ -79,11 +84,16 @@ struct diag_windows_repair diag_windows_on_path(const struct diag_windows *n, co
 {
     struct arena *a = n->arena;
     const char *power = str_powershell_word(a, folder), *cmd = quote_cmd(a, folder);
-    return (struct diag_windows_repair){
+    struct diag_windows_repair r = {
         .says = arena_printf(a, "put %s on PATH, in the window that starts the program", folder),
         .powershell = power ? arena_printf(a, "$env:PATH = %s + ';' + $env:PATH", power) : NULL,
         .cmd = cmd ? arena_printf(a, "set \"PATH=%s;%%PATH%%\"", folder) : NULL,
     };
+    struct str rest = str_of(folder);
+    while (rest.s) {
+        VEC_PUSH(a, &r.on_path, str_dup(a, str_cut(&rest, ';')));
+    }
+    return r;
 }
 
 /* ------------------------------------------------------------------ where a DLL is installed */

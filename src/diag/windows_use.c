@@ -124,7 +124,10 @@ static bool add_path_repair(struct diag_windows *n, struct diag_windows_finding 
             f->cause = "library-not-on-path";
             f->evidence = arena_printf(a, "%s; it is in %s, which this call does not search",
                                        f->evidence, added);
-            diag_windows_add_repair(n, f, diag_windows_on_path(n, added));
+            struct diag_windows_repair repair = diag_windows_on_path(n, added);
+            /* By its path it is loaded whatever the program calls. */
+            repair.preload = winldr_path_has_folder(use->name) ? NULL : l->module->path;
+            diag_windows_add_repair(n, f, repair);
             return added != NULL;
         }
         const char *missing = p->requests.items[l->blame]->name;

@@ -55,6 +55,20 @@ static const char *venv_home(struct winldr_files *f, const char *folder)
     return NULL;
 }
 
+static const char store_folder[] = "WindowsApps", store_name[] = "PythonSoftwareFoundation.Python.";
+
+/* Whether a part of the path has this name. */
+static bool names_folder(const char *path, const char *name)
+{
+    struct str rest = str_of(path);
+    while (rest.s) {
+        if (winldr_name_part_is(str_cut(&rest, '\\'), str_of(name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool has_pth(struct winldr_files *f, const char *folder)
 {
     struct winldr_names names = winldr_files_list(f, folder);
@@ -66,6 +80,28 @@ static bool has_pth(struct winldr_files *f, const char *folder)
     return false;
 }
 
+/* Each environment once, by its folder. */
+static void take(struct winldr_files *f, struct winldr_python py, struct winldr_pythons *ret)
+{
+    struct winldr_hook hook;
+    for (size_t i = 0; i < ret->items.n; i++) {
+        if (winldr_name_is(ret->items.items[i].folder, py.folder)) {
+            return;
+        }
+    }
+    if (winldr_hook_read(f, py.site, &hook)) {
+        struct winldr_hook *kept = arena_alloc(f->arena, sizeof *kept);
+        *kept = hook;
+        py.hook = kept;
+    }
+    if (ret->items.n == FOUND_MAX) {
+        root_note_cut(f->root, "there are more than %d Pythons; the others were not looked at",
+                      FOUND_MAX);
+        return;
+    }
+    VEC_PUSH(f->arena, &ret->items, py);
+}
+
 static void take_environment(struct winldr_files *f, const char *folder, struct winldr_pythons *ret)
 {
     struct winldr_python py = {.folder = folder,
@@ -75,20 +111,16 @@ static void take_environment(struct winldr_files *f, const char *folder, struct 
     if (home) {
         py.kind = "venv";
         py.exe = join_path(f, home, "python.exe");
+        py.is_packaged = names_folder(home, store_folder);
     } else if (!is_kind(f, py.exe, WINLDR_ENTRY_FILE)) {
         return;
     } else {
         py.kind = is_kind(f, join_path(f, folder, "conda-meta"), WINLDR_ENTRY_FOLDER) ? "conda"
-                  : has_pth(f, folder)                                                ? "embedded"
-                  : strstr(folder, "\\uv\\python\\")                                  ? "uv"
-                                                     : "python.org";
+                  : has_pth(f, folder)                                           ? "embedded"
+                  : strstr(folder, "\\uv\\python\\")                             ? "uv"
+                                                                                 : "python.org";
     }
-    if (ret->items.n == FOUND_MAX) {
-        root_note_cut(f->root, "there are more than %d Pythons; the others were not looked at",
-                      FOUND_MAX);
-        return;
-    }
-    VEC_PUSH(f->arena, &ret->items, py);
+    take(f, py, ret);
 }
 
 /* Each folder in `parent` whose name begins with `prefix`, and `rest` in it. */
@@ -107,7 +139,7 @@ static void take_folders(struct winldr_files *f, const char *parent, const char 
 
 static void take_conda(struct winldr_files *f, const char *parent, struct winldr_pythons *ret)
 {
-    static const char *const names[] = {"miniconda3", "anaconda3", "miniforge3"};
+    static const char *const names[] = {"miniconda3", "anaconda3", "miniforge3", "mambaforge"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *folder = join_path(f, parent, names[i]);
         take_environment(f, folder, ret);
@@ -115,10 +147,88 @@ static void take_conda(struct winldr_files *f, const char *parent, struct winldr
     }
 }
 
+/* conda writes each environment that it makes into environments.txt of the user's .conda
+ * (conda/core/envs_manager.py); the file also names what is gone. */
+static void take_conda_list(struct winldr_files *f, const char *home, struct winldr_pythons *ret)
+{
+    struct str text, line;
+    const char *folder = join_path(f, home, ".conda");
+    take_folders(f, join_path(f, folder, "envs"), "", "", ret);
+    if (read_text(f, join_path(f, folder, "environments.txt"), &text)) {
+        while (str_line(&text, &line)) {
+            line = str_trim(line);
+            if (line.n) {
+                take_environment(f, winldr_path_full(f->arena, "C:\\", str_dup(f->arena, line)),
+                                 ret);
+            }
+        }
+    }
+}
+
+/* The Store's Python of one user: its package installs into a folder of the user, LocalCache
+ * \\local-packages (CPython PC/python_uwp.cpp), and is started by an alias, a reparse point that
+ * only Windows resolves (CPython PC/launcher.c has the names). The program itself is in a folder
+ * that lists itself to nobody. */
+static void take_store_of(struct winldr_files *f, const char *home, struct winldr_pythons *ret)
+{
+    const char *local = join_path(f, home, "AppData\\Local"), *parent = join_path(f, local, "Packages");
+    struct winldr_names names = winldr_files_list(f, parent);
+    for (size_t i = 0; i < names.n; i++) {
+        const char *name = names.items[i];
+        if (!starts_with(name, store_name)) {
+            continue;
+        }
+        struct str minor = str_of(name + strlen(store_name)), rest = minor;
+        struct str major = str_cut(&rest, '.');
+        minor = rest.s ? str_cut(&rest, '_') : (struct str){"", 0};
+        const char *folder = join_path(f, join_path(f, parent, name), "LocalCache\\local-packages");
+        const char *version =
+            arena_printf(f->arena, "Python" STR_FMT STR_FMT, STR_ARG(major), STR_ARG(minor));
+        const char *alias = join_path(f, join_path(f, local, "Microsoft\\WindowsApps"), name);
+        take(f,
+             (struct winldr_python){.folder = join_path(f, parent, name),
+                                    .kind = "Store",
+                                    .is_packaged = true,
+                                    .exe = join_path(f, alias, "python.exe"),
+                                    .site = join_path(f, join_path(f, folder, version), "site-packages")},
+             ret);
+    }
+}
+
+/* Its program, where the folder can be listed, and nothing of a user's is there. */
+static void take_store_programs(struct winldr_files *f, struct winldr_pythons *ret)
+{
+    static const char parent[] = "C:\\Program Files\\WindowsApps";
+    struct winldr_names names = winldr_files_list(f, parent);
+    for (size_t i = 0; i < names.n; i++) {
+        const char *folder = join_path(f, parent, names.items[i]);
+        if (starts_with(names.items[i], store_name)) {
+            take(f,
+                 (struct winldr_python){.folder = folder,
+                                        .kind = "Store",
+                                        .is_packaged = true,
+                                        .exe = join_path(f, folder, "python.exe"),
+                                        .site = join_path(f, folder, "Lib\\site-packages")},
+                 ret);
+        }
+    }
+}
+
+/* Programs that bring their Python in a folder beside them. */
+static void take_embedded(struct winldr_files *f, struct winldr_pythons *ret)
+{
+    struct winldr_names names = winldr_files_list(f, "C:\\");
+    for (size_t i = 0; i < names.n; i++) {
+        const char *folder = join_path(f, "C:\\", names.items[i]);
+        take_folders(f, folder, "python_embed", "", ret);
+    }
+}
+
 static void find_all(struct winldr_files *f, struct winldr_pythons *ret)
 {
     take_folders(f, "C:\\", "Python3", "", ret);
     take_folders(f, "C:\\Program Files", "Python3", "", ret);
+    take_conda(f, "C:\\", ret);
     take_conda(f, "C:\\ProgramData", ret);
     struct winldr_names users = winldr_files_list(f, "C:\\Users");
     for (size_t i = 0; i < users.n; i++) {
@@ -126,18 +236,31 @@ static void find_all(struct winldr_files *f, struct winldr_pythons *ret)
         take_folders(f, join_path(f, home, "AppData\\Local\\Programs\\Python"), "Python3", "", ret);
         take_folders(f, join_path(f, home, "AppData\\Roaming\\uv\\python"), "cpython-", "", ret);
         take_conda(f, home, ret);
+        take_conda(f, join_path(f, home, "AppData\\Local"), ret);
+        take_conda_list(f, home, ret);
+        take_store_of(f, home, ret);
     }
-    struct winldr_names store = winldr_files_list(f, "C:\\Program Files\\WindowsApps");
-    for (size_t i = 0; i < store.n; i++) {
-        if (strncmp(store.items[i], "PythonSoftwareFoundation.", 25) == 0) {
-            const char *folder = join_path(f, "C:\\Program Files\\WindowsApps", store.items[i]);
-            VEC_PUSH(f->arena, &ret->items,
-                     (struct winldr_python){.folder = folder,
-                                            .kind = "Store",
-                                            .exe = join_path(f, folder, "python.exe"),
-                                            .site = folder});
+    take_store_programs(f, ret);
+    take_embedded(f, ret);
+}
+
+/* The user whose Store's Python a path is of: its packages, or the folder of its alias. NULL:
+ * another path. */
+static const char *store_user(struct winldr_files *f, const char *path)
+{
+    static const char *const folders[] = {"AppData\\Local\\Packages",
+                                          "AppData\\Local\\Microsoft\\WindowsApps"};
+    struct winldr_names users = winldr_files_list(f, "C:\\Users");
+    for (size_t i = 0; i < users.n; i++) {
+        const char *home = join_path(f, "C:\\Users", users.items[i]);
+        for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
+            const char *folder = join_path(f, home, folders[k]);
+            if (winldr_path_is_below(path, folder) || winldr_name_is(path, folder)) {
+                return home;
+            }
         }
     }
+    return NULL;
 }
 
 bool winldr_is_tree(struct winldr_files *f, const char *target)
@@ -150,14 +273,36 @@ bool winldr_is_tree(struct winldr_files *f, const char *target)
 void winldr_find_pythons(struct winldr_files *files, const char *target, struct winldr_pythons *ret)
 {
     *ret = (struct winldr_pythons){0};
-    if (target) {
-        take_environment(files, winldr_path_full(files->arena, "C:\\", target), ret);
-    } else {
+    if (!target) {
         find_all(files, ret);
+        return;
+    }
+    const char *path = winldr_path_full(files->arena, "C:\\", target);
+    const char *user = store_user(files, path);
+    if (user) {
+        take_store_of(files, user, ret);
+    } else {
+        take_environment(files, path, ret);
     }
 }
 
 /* ------------------------------------------------------------------ imports */
+
+/* conda's Python adds folders when it starts, those that are there (conda-forge/python-feedstock,
+ * recipe/patches/0006-Add-CondaEcosystemModifyDllSearchPath.patch): the last one is searched first.
+ */
+static void add_conda_folders(struct winldr_process *p, const char *folder)
+{
+    static const char *const names[] = {"bin", "Scripts", "Library\\bin", "Library\\usr\\bin",
+                                        "Library\\mingw-w64\\bin"};
+    bool is_conda = is_kind(p->files, join_path(p->files, folder, "conda-meta"), WINLDR_ENTRY_FOLDER);
+    for (size_t i = 0; is_conda && i < sizeof names / sizeof *names; i++) {
+        const char *added = join_path(p->files, folder, names[i]);
+        if (is_kind(p->files, added, WINLDR_ENTRY_FOLDER)) {
+            (void)winldr_add_directory(p, added); // a full path
+        }
+    }
+}
 
 struct winldr_process *winldr_python_start(struct winldr_files *files,
                                            const struct winldr_python *py)
@@ -172,7 +317,9 @@ struct winldr_process *winldr_python_start(struct winldr_files *files,
     if (exe->kind == WINLDR_ENTRY_FILE && exe->file->image.state == PE_STATE_OK) {
         config.machine = exe->file->image.machine;
     }
-    return winldr_process_new(files, files->arena, &config);
+    struct winldr_process *p = winldr_process_new(files, files->arena, &config);
+    add_conda_folders(p, winldr_path_folder(files->arena, py->exe));
+    return p;
 }
 
 bool winldr_has_package(struct winldr_files *files, const struct winldr_python *py,
@@ -272,8 +419,7 @@ static void add_rocm(struct winldr_process *p, const struct winldr_python *py, c
     }
     bool has_core = add_existing(p, core);
     if (str_find(text, "_rocm_sdk_libraries_custom") < text.n) {
-        (void)(has_core &&
-               add_existing(p, join_path(f, py->site, "_rocm_sdk_libraries_custom\\bin")));
+        (void)(has_core && add_existing(p, join_path(f, py->site, "_rocm_sdk_libraries_custom\\bin")));
     } else if (!add_rocm_libraries(p, py) && !has_core && py->hip_path) {
         (void)add_existing(p, join_path(f, py->hip_path, "bin"));
     }
@@ -319,8 +465,7 @@ static void import_cupy(struct winldr_process *p, const struct winldr_python *py
                         const char *package)
 {
     if (py->cuda_path) {
-        const char *bin = join_path(p->files, py->cuda_path, "bin"),
-                   *wide = join_path(p->files, bin, "x64");
+        const char *bin = join_path(p->files, py->cuda_path, "bin"), *wide = join_path(p->files, bin, "x64");
         (void)winldr_add_directory(p, bin); // a full path, or it is refused there too
         if (is_kind(p->files, wide, WINLDR_ENTRY_FOLDER)) {
             (void)winldr_add_directory(p, wide);
@@ -408,6 +553,9 @@ void winldr_import_package(struct winldr_process *p, const struct winldr_python 
                            const char *package)
 {
     const char *folder = join_path(p->files, py->site, package);
+    if (py->hook) {
+        winldr_hook_perform(p, py->hook, package);
+    }
     if (strcmp(package, "torch") == 0) {
         import_torch(p, py, folder);
     } else if (strcmp(package, "ctranslate2") == 0) {

@@ -2,9 +2,9 @@
  * Python environments in a Windows tree, and what their packages load when they are imported.
  *
  * Found are installations of python.org (for one user or all), uv's, conda's and their
- * environments, and embedded ones; a virtual environment where it is named. In a virtual
- * environment the process is the Python that pyvenv.cfg calls home: Scripts\python.exe only starts
- * it. The Store's Python is named and not modelled: a packaged process has another search.
+ * environments, embedded ones, and the Store's; a virtual environment where it is named. In a
+ * virtual environment the process is the Python that pyvenv.cfg calls home: Scripts\python.exe only
+ * starts it. The Store's Python is named and not modelled: a packaged process has another search.
  *
  * Import scripts, by the source of the packages: PyTorch torch/__init__.py (and winldr/rocm.h);
  * CTranslate2 python/ctranslate2/__init__.py (4.5.0, 4.8.1, 4.8.5); faster-whisper
@@ -17,10 +17,11 @@
 #ifndef GPUMEND_WINLDR_PYTHON_H
 #define GPUMEND_WINLDR_PYTHON_H
 
-#include "winldr/process.h"
+#include "winldr/hook.h"
 
 struct winldr_python {
     const char *folder;            // of the environment
+    bool is_packaged;              // the process is one of the Store's
     const char *kind;              // "python.org", "venv", "conda", "uv", "embedded", "Store"
     const char *exe;               // of the process
     const char *site;              // its site-packages
@@ -29,7 +30,8 @@ struct winldr_python {
     const char *hip_path;          // HIP_PATH, likewise
     const char *const *known_dlls; // of the registry, or NULL: not known; the caller sets it
     size_t n_known_dlls;
-    bool unsafe_search; // the registry's SafeDllSearchMode is 0; the caller sets it
+    const struct winldr_hook *hook; // the start-up hook that is in site-packages, or NULL
+    bool unsafe_search;             // the registry's SafeDllSearchMode is 0; the caller sets it
 };
 
 struct winldr_pythons {

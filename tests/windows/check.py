@@ -481,6 +481,77 @@ def store(tree):
     put(tree, "Program Files/WindowsApps/PythonSoftwareFoundation.Python.3.12_x64/python.exe")
 
 
+STORE = "PythonSoftwareFoundation.Python.3.12_qbz5n2kfra8p0"
+LOCAL = "Users/ann/AppData/Local/"
+STORE_SITE = LOCAL + f"Packages/{STORE}/LocalCache/local-packages/Python312/site-packages"
+
+
+def moved(tree, place):
+    """The site-packages of a Python that works, at another place."""
+    (tree / place).parent.mkdir(parents=True, exist_ok=True)
+    (tree / SITE).rename(tree / place)
+
+
+def store_of_user(tree):
+    """The program lists itself to nobody, and the alias is an empty file to other systems."""
+    machine(tree), ctranslate2(tree)
+    moved(tree, STORE_SITE)
+    for path in sorted((tree / "Python312").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    alias = tree / LOCAL / "Microsoft/WindowsApps" / STORE
+    alias.mkdir(parents=True)
+    for folder in (alias, alias.parent):
+        (folder / "python.exe").write_bytes(b"")
+
+
+def store_beside_another(tree):
+    store_of_user(tree), python(tree), ctranslate2(tree)
+
+
+def venv_of_store(tree):
+    venv(tree)
+    (tree / "app/.venv/pyvenv.cfg").write_text(
+        f"home = C:\\Users\\ann\\AppData\\Local\\Microsoft\\WindowsApps\\{STORE}\nversion = 3.12.10\n")
+
+
+def conda(tree, folder="Users/ann/miniconda3", library=True):
+    windows(tree), python(tree, folder), ctranslate2(tree, folder)
+    (tree / folder / "conda-meta").mkdir()
+    (tree / folder / "Lib/site-packages/ctranslate2/libiomp5md.dll").unlink()
+    put(tree, folder + ("/Library/bin/" if library else "/Library/lib/") + "libiomp5md.dll")
+
+
+def conda_without_library(tree):
+    conda(tree, library=False)
+
+
+def conda_elsewhere(tree):
+    conda(tree, "data/my envs/whisper")
+    (tree / "Users/ann/.conda").mkdir(parents=True)
+    (tree / "Users/ann/.conda/environments.txt").write_text(
+        "C:\\data\\my envs\\whisper\r\nC:\\gone\\env\r\n")
+
+
+def venv_of_conda(tree):
+    conda(tree)
+    base = "Users/ann/miniconda3/Lib/site-packages"
+    (tree / "app/.venv/Lib").mkdir(parents=True)
+    (tree / base).rename(tree / "app/.venv/Lib/site-packages")
+    put(tree, "app/.venv/Scripts/python.exe")
+    (tree / "app/.venv/pyvenv.cfg").write_text("home = C:\\Users\\ann\\miniconda3\n")
+
+
+def embedded(tree, whole=True):
+    windows(tree), python(tree, "portable/python_embeded"), ctranslate2(tree, "portable/python_embeded")
+    (tree / "portable/python_embeded/python312._pth").write_text("python312.zip\n.\nimport site\n")
+    if not whole:
+        (tree / "portable/python_embeded/Lib/site-packages/ctranslate2/libiomp5md.dll").unlink()
+
+
+def embedded_broken(tree):
+    embedded(tree, whole=False)
+
+
 def narrow(tree):
     """A Python for x86 with a wheel for x64."""
     machine(tree), ctranslate2(tree)
@@ -626,6 +697,23 @@ CASES = [
       "os.add_dll_directory(r\"C:\\Python312\\Lib\\site-packages\\_rocm_sdk_libraries_gfx110X_all\\bin\")"], 1),
     ("a long path, allowed", short_paths, "/" + LONG, 3, [], [], 1),
     ("the Store's Python", store, None, 3, [], ["(Store)", "packaged process"], 1),
+    ("the Store's Python of a user", store_of_user, None, 3, [],
+     [f"C:\\Users\\ann\\AppData\\Local\\Packages\\{STORE} (Store)", "packaged process"], 1),
+    ("the same by its alias", store_of_user, "C:\\Users\\ann\\AppData\\Local\\Microsoft\\WindowsApps", 3, [],
+     ["(Store)"], 1),
+    ("the Store's Python beside python.org's", store_beside_another, None, 3, [],
+     ["(Store)", "(python.org)"], 2),
+    ("a virtual environment of the Store's Python", venv_of_store, "C:\\app\\.venv", 3, [],
+     ["its Python is the Store's"], 1),
+    ("conda's Library\\bin is searched", conda, None, 3, [], ["miniconda3 (conda)"], 1),
+    ("another folder of conda's is not", conda_without_library, None, 1, [("dll-missing", "error")],
+     ["libiomp5md.dll, which"], 1),
+    ("an environment that conda's list names", conda_elsewhere, None, 3, [],
+     ["C:\\data\\my envs\\whisper (conda)"], 1),
+    ("a virtual environment of conda's Python", venv_of_conda, "C:\\app\\.venv", 3, [], ["(venv)"], 1),
+    ("an embedded Python", embedded, None, 3, [], ["python_embeded (embedded)"], 1),
+    ("an embedded Python without a DLL", embedded_broken, None, 1, [("dll-missing", "error")],
+     ["libiomp5md.dll, which"], 1),
     ("a Python for x86", narrow, None, 1, [("library-wrong-architecture", "error")], ["[WinError 193]"], 1),
     ("quotes", odd_folder, "C:\\Users\\ann\\o'neil & co\\.venv", 1,
      [("library-wrong-architecture", "error")],
