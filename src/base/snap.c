@@ -69,6 +69,23 @@ struct snap_node *snap_put(struct snap *s, const char *path)
     return n;
 }
 
+void snap_hold(struct snap *s, const char *folder, const char *path, struct str data)
+{
+    struct snap_node *dir = snap_put(s, folder), *n = snap_put(s, path);
+    if (dir) {
+        dir->type = SNAP_DIR;
+        dir->mode = 0755;
+    }
+    if (n) {
+        n->type = SNAP_FILE;
+        n->mode = 0644;
+        n->size = data.n;
+        n->open_rc = n->read_rc = 0;
+        n->data = data;
+        n->has_data = n->whole = true;
+    }
+}
+
 static int nodes_by_path(const void *x, const void *y)
 {
     const struct snap_node *const *a = x, *const *b = y;

@@ -120,6 +120,9 @@ void snap_init(struct snap *s, struct arena *a);
 struct snap_node *snap_put(struct snap *s, const char *path);
 struct snap_node *snap_find(const struct snap *s, const char *path);
 
+/* A file that no file system has: it is held whole, in a folder of its own. */
+void snap_hold(struct snap *s, const char *folder, const char *path, struct str data);
+
 /* All nodes by path, byte for byte. */
 struct snap_node **snap_sorted(const struct snap *s, struct arena *a);
 

@@ -21,7 +21,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/snap.h"
 #include "hive/hive.h"
+#include "hive/live.h"
 #include "winldr/files.h"
 #include "winldr/path.h"
 
@@ -45,6 +47,35 @@ static void add_note(struct windows_look *w, const char *text)
     VEC_PUSH(w->l->arena, &w->l->host->notes, text);
 }
 
+/* A snapshot holds them here, a folder that no drive has. */
+#define LIVE_FOLDER "/registry"
+
+/* The hive of the running Windows, or of that one which a snapshot was taken in. */
+static bool live_hive(struct windows_look *w, const char *path, struct str *ret)
+{
+    struct root *root = w->l->root;
+    struct arena *a = w->l->arena;
+    const char *profile = hive_live_profile(a), *base = winldr_path_base(path);
+    bool is_user = winldr_name_is(base, "NTUSER.DAT");
+    const char *place =
+        path_join(a, LIVE_FOLDER, is_user ? winldr_path_base(winldr_path_folder(a, path)) : base);
+    if (!root_is_here(root)) {
+        const struct snap_node *held = root->snap ? snap_find(root->snap, place) : NULL;
+        *ret = held && held->whole ? held->data : (struct str){NULL, 0};
+        return ret->s != NULL;
+    }
+    if (is_user && (!profile || !winldr_name_is(winldr_path_folder(a, path), profile))) {
+        return false; // another user's
+    }
+    if (!hive_live(a, is_user ? "USER" : base, ret)) {
+        return false;
+    }
+    if (root->snap) {
+        snap_hold(root->snap, LIVE_FOLDER, place, *ret);
+    }
+    return true;
+}
+
 /* Yes: `ret` is open, from the file at a path of Windows. */
 static struct host_fact open_hive(struct windows_look *w, const char *path, struct hive *ret)
 {
@@ -54,6 +85,12 @@ static struct host_fact open_hive(struct windows_look *w, const char *path, stru
     size_t size;
     struct stat st;
     struct gm_err err;
+    struct str live;
+    if (live_hive(w, path, &live)) {
+        return hive_open(ret, live.s, live.n, &err) < 0
+                   ? host_unknown(path, arena_strdup(a, err.text))
+                   : host_yes(path, NULL);
+    }
     if (!e->place) {
         return e->kind == WINLDR_ENTRY_MISSING ? host_no(path, "it is not there")
                                                : host_unknown(path, e->detail);

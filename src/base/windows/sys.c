@@ -58,6 +58,11 @@ static wchar_t *widen(const char *text, size_t room_before)
     return wide;
 }
 
+wchar_t *sys_wide(const char *text)
+{
+    return widen(text, 0);
+}
+
 char *sys_narrow(const wchar_t *text)
 {
     static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};

@@ -15,6 +15,9 @@
  * errno. What is not UTF-8 is no path: EILSEQ. */
 wchar_t *sys_wide_path(const char *path);
 
+/* A text for the system's wide functions, from malloc(). NULL and errno. */
+wchar_t *sys_wide(const char *text);
+
 /* UTF-8 of a text of the system, from malloc(). An unpaired surrogate, which a name may have, is
  * written as three bytes, as if it were a character (WTF-8), and sys_wide_path() takes it back.
  * NULL and errno. */
