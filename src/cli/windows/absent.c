@@ -14,9 +14,6 @@ static int absent_run(const struct cli_command *self, int argc, char **argv)
     const struct cli_command command = {                                                           \
         .name = word, .summary = "not available on Windows", .run = absent_run}
 
-ABSENT(cli_enable, "enable");
-ABSENT(cli_disable, "disable");
-ABSENT(cli_run, "run");
 ABSENT(cli_probe, "probe");
 ABSENT(cli_container, "container");
 ABSENT(cli_export, "export");
