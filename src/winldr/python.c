@@ -116,9 +116,9 @@ static void take_environment(struct winldr_files *f, const char *folder, struct 
         return;
     } else {
         py.kind = is_kind(f, join_path(f, folder, "conda-meta"), WINLDR_ENTRY_FOLDER) ? "conda"
-                  : has_pth(f, folder)                                           ? "embedded"
-                  : strstr(folder, "\\uv\\python\\")                             ? "uv"
-                                                                                 : "python.org";
+                  : has_pth(f, folder)                                                ? "embedded"
+                  : strstr(folder, "\\uv\\python\\")                                  ? "uv"
+                                                     : "python.org";
     }
     take(f, py, ret);
 }
@@ -171,7 +171,8 @@ static void take_conda_list(struct winldr_files *f, const char *home, struct win
  * that lists itself to nobody. */
 static void take_store_of(struct winldr_files *f, const char *home, struct winldr_pythons *ret)
 {
-    const char *local = join_path(f, home, "AppData\\Local"), *parent = join_path(f, local, "Packages");
+    const char *local = join_path(f, home, "AppData\\Local"),
+               *parent = join_path(f, local, "Packages");
     struct winldr_names names = winldr_files_list(f, parent);
     for (size_t i = 0; i < names.n; i++) {
         const char *name = names.items[i];
@@ -186,11 +187,12 @@ static void take_store_of(struct winldr_files *f, const char *home, struct winld
             arena_printf(f->arena, "Python" STR_FMT STR_FMT, STR_ARG(major), STR_ARG(minor));
         const char *alias = join_path(f, join_path(f, local, "Microsoft\\WindowsApps"), name);
         take(f,
-             (struct winldr_python){.folder = join_path(f, parent, name),
-                                    .kind = "Store",
-                                    .is_packaged = true,
-                                    .exe = join_path(f, alias, "python.exe"),
-                                    .site = join_path(f, join_path(f, folder, version), "site-packages")},
+             (struct winldr_python){
+                 .folder = join_path(f, parent, name),
+                 .kind = "Store",
+                 .is_packaged = true,
+                 .exe = join_path(f, alias, "python.exe"),
+                 .site = join_path(f, join_path(f, folder, version), "site-packages")},
              ret);
     }
 }
@@ -295,7 +297,8 @@ static void add_conda_folders(struct winldr_process *p, const char *folder)
 {
     static const char *const names[] = {"bin", "Scripts", "Library\\bin", "Library\\usr\\bin",
                                         "Library\\mingw-w64\\bin"};
-    bool is_conda = is_kind(p->files, join_path(p->files, folder, "conda-meta"), WINLDR_ENTRY_FOLDER);
+    bool is_conda =
+        is_kind(p->files, join_path(p->files, folder, "conda-meta"), WINLDR_ENTRY_FOLDER);
     for (size_t i = 0; is_conda && i < sizeof names / sizeof *names; i++) {
         const char *added = join_path(p->files, folder, names[i]);
         if (is_kind(p->files, added, WINLDR_ENTRY_FOLDER)) {
@@ -419,7 +422,8 @@ static void add_rocm(struct winldr_process *p, const struct winldr_python *py, c
     }
     bool has_core = add_existing(p, core);
     if (str_find(text, "_rocm_sdk_libraries_custom") < text.n) {
-        (void)(has_core && add_existing(p, join_path(f, py->site, "_rocm_sdk_libraries_custom\\bin")));
+        (void)(has_core &&
+               add_existing(p, join_path(f, py->site, "_rocm_sdk_libraries_custom\\bin")));
     } else if (!add_rocm_libraries(p, py) && !has_core && py->hip_path) {
         (void)add_existing(p, join_path(f, py->hip_path, "bin"));
     }
@@ -465,7 +469,8 @@ static void import_cupy(struct winldr_process *p, const struct winldr_python *py
                         const char *package)
 {
     if (py->cuda_path) {
-        const char *bin = join_path(p->files, py->cuda_path, "bin"), *wide = join_path(p->files, bin, "x64");
+        const char *bin = join_path(p->files, py->cuda_path, "bin"),
+                   *wide = join_path(p->files, bin, "x64");
         (void)winldr_add_directory(p, bin); // a full path, or it is refused there too
         if (is_kind(p->files, wide, WINLDR_ENTRY_FOLDER)) {
             (void)winldr_add_directory(p, wide);

@@ -10,7 +10,7 @@
 enum {
     NAME_UNITS_MAX = 16384, // of a value's name; a key's has 255 ("Registry element size limits")
     DATA_BYTES_MAX = 16344, // what one cell of a hive's data may have (hive/hive.h)
-    VALUES_MAX = 1024, // of the reader (hive/hive.c)
+    VALUES_MAX = 1024,      // of the reader (hive/hive.c)
     KEYS_MAX = 16384,
     HEAD_BYTES = 4096,
     BIN_HEAD_BYTES = 32,
