@@ -201,6 +201,8 @@ SUITES = [
     # By hand: pip install tree-sitter tree-sitter-powershell first.
     Suite("test-powershell", "powershell", 300, "{py} tests/explain/powershell.py {exe}"),
     Suite("test-clients", "mcp-clients", 900, "{py} tests/mcp/clients.py {exe} {build}/mcp-clients"),
+    # With the official schemas, whose folder MCP_SCHEMAS names: not part of CI.
+    Suite("test-clients", "mcp-schema", 120, "{py} tests/mcp/schema.py {exe}"),
     # In headless Chromium, with axe-core, which it downloads: not part of CI.
     Suite("test-clients", "page-browser", 900,
           "{py} tests/report/page.py {exe} --browser {build}/page-browser"),
