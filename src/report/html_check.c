@@ -241,6 +241,19 @@ static member_list members_of(struct model *m)
     return out;
 }
 
+/* Whether two members of a family are of releases that differ. "12.4" is what some files say of
+ * 12.4.127; and where the one may be newer than the other, each has a numbering of its own. */
+static bool releases_differ(const struct member *x, const struct member *y)
+{
+    size_t n = strlen(x->version), k = strlen(y->version), shorter = n < k ? n : k;
+    const char *longer = n < k ? y->version : x->version;
+    bool begins = strncmp(x->version, y->version, shorter) == 0 &&
+                  (longer[shorter] == '.' || !longer[shorter]);
+    bool own_numbers = x->family->rule == KB_RULE_NOT_OLDER &&
+                       !str_eq(model_stem(path_base(x->path)), model_stem(path_base(y->path)));
+    return !begins && !own_numbers;
+}
+
 /* Members first <= i < last are of one family, sorted. */
 static json_t *family_json(const struct model *m, const member_list *all, size_t first, size_t last)
 {
@@ -267,7 +280,7 @@ static json_t *family_json(const struct model *m, const member_list *all, size_t
     for (size_t i = first; i < last; i++) { // each version once, whatever its origin
         bool seen = false;
         for (size_t k = first; k < i && !seen; k++) {
-            seen = strcmp(all->items[k].version, all->items[i].version) == 0;
+            seen = !releases_differ(&all->items[k], &all->items[i]);
         }
         n_versions += !seen;
     }

@@ -4,6 +4,9 @@
 
 #include "report/html_internal.h"
 
+/* The first of them are those that findings are about: more are shown when they are asked for. */
+enum { LADDERS_OPEN = 2 };
+
 struct stage {
     const char *via, *title; // via: ldso_via_name(), winldr_via_text()
 };
@@ -255,9 +258,13 @@ void html_ladders(const struct html *h)
             "<p class=\"soft\">A column is a stage of the search, in its order. &#8211; means that "
             "the search ended before this stage, or that it %s.</p>\n",
             h->is_windows ? "is none that this call searches" : "has nothing to look in");
-    for (size_t i = 0; i < json_array_size(ladders); i++) {
+    size_t n = json_array_size(ladders);
+    for (size_t i = 0; i < n; i++) {
         const json_t *l = json_array_get(ladders, i);
         const json_t *after = json_object_get(l, "after");
+        if (i == LADDERS_OPEN && n > LADDERS_OPEN + 1) {
+            fprintf(h->file, "<details><summary>%zu more lookups</summary>\n", n - i);
+        }
         fputs("<h3><code>", h->file);
         html_path(h, html_member(l, "name"));
         fputs("</code> for <code>", h->file);
@@ -272,6 +279,9 @@ void html_ladders(const struct html *h)
         if (after) {
             put_ladder(h, after, "after the repair", i + 1);
         }
+    }
+    if (n > LADDERS_OPEN + 1) {
+        fputs("</details>\n", h->file);
     }
     if (left > 0) {
         fprintf(h->file, "<p>%lld more are in the data below.</p>\n", (long long)left);
