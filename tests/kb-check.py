@@ -353,7 +353,10 @@ def check_gpus(rows, areas, problems):
 
 
 def check_builds(rows, areas, problems):
-    check_sets(rows, lambda r: (r["package"], r["build"]), lambda r: r["versions"], problems)
+    # A wheel of the index may have other code on each platform.
+    for platform in ("linux-x86-64", "linux-aarch64", "windows-x86-64"):
+        check_sets([r for r in rows if platform in r.get("index_platforms", ["linux-x86-64"])],
+                   lambda r: (r["package"], r["build"]), lambda r: r["versions"], problems)
     defaults = [r for r in rows if r["default"]]
     check_sets(defaults, lambda r: r["package"], lambda r: r["versions"], problems)
     toolkits = {row["cuda"]: row["sm"] for row in areas["toolkits"]}

@@ -22,6 +22,7 @@
  *   models    memory and compute types of speech models
  *   provides  which package brings a library, and in which folder
  *   releases  what the releases of packages declare (written by scripts/kb-refresh)
+ *   sizes     how large packages are in the package index
  *   rocm      gfx targets, which ROCm release supports which, overrides
  *   repositories  where a system gets a vendor's packages from
  *   toolkits  architectures and PTX version of a CUDA toolkit
@@ -373,6 +374,16 @@ struct kb_release {
     struct kb_origin origin;
 };
 
+/* How large a package's files are in the package index. */
+struct kb_size {
+    const char *id;
+    const char *package;
+    struct kb_strs wheels; // "2.15.0 linux-x86-64 530123456": version, platform or "any", bytes
+    struct kb_strs totals; // "2.15.0 linux-x86-64 cuda 3.12 3012345678 27": of a plan with it, the
+                           // device, the Python, all bytes and the number of files
+    struct kb_origin origin;
+};
+
 enum kb_status { KB_STATUS_STABLE, KB_STATUS_EXPERIMENTAL };
 
 struct kb_build {
@@ -588,6 +599,10 @@ struct kb_repositorys {
     size_t n;
 };
 
+struct kb_sizes {
+    const struct kb_size *rows;
+    size_t n;
+};
 struct kb_toolkits {
     const struct kb_toolkit *rows;
     size_t n;
@@ -614,6 +629,7 @@ enum kb_area {
     KB_AREA_RELEASES,
     KB_AREA_REPOSITORYS,
     KB_AREA_ROCMS,
+    KB_AREA_SIZES,
     KB_AREA_TOOLKITS,
     KB_AREA_TRAITS,
     KB_AREAS, // their number
@@ -671,6 +687,7 @@ int kb_models(struct kb *kb, struct kb_models *ret, struct gm_err *err) GM_CHECK
 int kb_releases(struct kb *kb, struct kb_releases *ret, struct gm_err *err) GM_CHECK;
 int kb_rocms(struct kb *kb, struct kb_rocms *ret, struct gm_err *err) GM_CHECK;
 int kb_repositorys(struct kb *kb, struct kb_repositorys *ret, struct gm_err *err) GM_CHECK;
+int kb_sizes(struct kb *kb, struct kb_sizes *ret, struct gm_err *err) GM_CHECK;
 int kb_toolkits(struct kb *kb, struct kb_toolkits *ret, struct gm_err *err) GM_CHECK;
 int kb_traits(struct kb *kb, struct kb_traits *ret, struct gm_err *err) GM_CHECK;
 

@@ -257,6 +257,15 @@ static const struct field repository_fields[] = {
 };
 static const struct record repository_record = RECORD(struct kb_repository, repository_fields);
 
+static const struct field size_fields[] = {
+    TEXT(struct kb_size, "id", id),
+    TEXT(struct kb_size, "package", package),
+    TEXTS(struct kb_size, "wheels", wheels),
+    TEXTS_OPT(struct kb_size, "totals", totals),
+    ORIGIN(struct kb_size),
+};
+static const struct record size_record = RECORD(struct kb_size, size_fields);
+
 static const struct field toolkit_fields[] = {
     TEXT(struct kb_toolkit, "id", id),   TEXT(struct kb_toolkit, "cuda", cuda),
     TEXT(struct kb_toolkit, "ptx", ptx), TEXTS(struct kb_toolkit, "sm", sm),
@@ -490,6 +499,7 @@ const struct area kb_areas[KB_AREAS] = {
     [KB_AREA_RELEASES] = {"releases", &release_record, NULL},
     [KB_AREA_REPOSITORYS] = {"repositories", &repository_record, NULL},
     [KB_AREA_ROCMS] = {"rocm", &rocm_record, NULL},
+    [KB_AREA_SIZES] = {"sizes", &size_record, NULL},
     [KB_AREA_TOOLKITS] = {"toolkits", &toolkit_record, NULL},
     [KB_AREA_TRAITS] = {"traits", &trait_record, NULL},
 };

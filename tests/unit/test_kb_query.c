@@ -225,7 +225,7 @@ static void what_is_not_there_is_not_known(void **state)
         "cuda error 54321",
         "glibc 9.9",
         "rocm 1.0",
-        "which cuDNN does vllm 0.33.0 use",
+        "which cuDNN does vllm 0.32.0 use",
         "rows nothing",
         "CUDNN_STATUS_HAPPY",
     };
