@@ -98,6 +98,13 @@ static int script_print(struct setup *c, const struct setup_plan *plan)
         return cli_fail(CLI_USAGE, "setup: a plan for %s needs --script %s",
                         plan->windows ? "Windows" : "Linux", plan->windows ? "powershell" : "sh");
     }
+    if (c->form == REPORT_SETUP_DOCKERFILE && setup_needs_tools(plan)) {
+        return cli_fail(CLI_CANNOT,
+                        "setup: %s is not installed from wheels of the package index "
+                        "alone, and an image with what that takes is not known: "
+                        "--script sh prints the steps",
+                        plan->app);
+    }
     out_init(&out, stdout);
     report_setup_script(&out, &c->t.arena, plan, c->form);
     return plan->gpu_lost ? CLI_FINDINGS : CLI_OK;
@@ -298,6 +305,12 @@ static int setup_answer(struct setup *c)
                         "%s is an environment already: --env %s changes it, --into DIR makes "
                         "another",
                         plan.there, str_shell_word(&c->t.arena, plan.there));
+    }
+    if (rc == 0 && c->apply && plan.steps.n && setup_needs_hands(&plan)) {
+        rc = gm_err_set(&err, GM_ERR_UNSUPPORTED,
+                        "%s is not installed from the package index alone, which is what --apply "
+                        "can take back: carry out the steps that are printed without it",
+                        c->app);
     }
     rc = rc < 0 ? cli_fail(rc == GM_ERR_USAGE ? CLI_USAGE : CLI_CANNOT, "setup: %s",
                            str_printable(&c->t.arena, err.text))

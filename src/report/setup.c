@@ -186,6 +186,8 @@ static json_t *step_json(struct arena *a, const struct setup_step *s, size_t num
     json_put(o, "code", out_json_text(a, s->code));
     json_put(o, "seen", out_json_text(a, s->seen));
     json_put(o, "cost", out_json_text(a, s->cost));
+    json_put(o, "download_bytes",
+             s->download_bytes ? json_integer((json_int_t)s->download_bytes) : json_null());
     json_put(o, "reboot", json_boolean(s->reboot));
     return o;
 }
@@ -225,7 +227,7 @@ json_t *report_setup_json(struct arena *a, const struct setup_plan *plan)
     json_put(doc, "machine", out_json_text(a, plan->machine));
     json_put(doc, "verdict", out_json_text(a, setup_verdict_name(plan->verdict)));
     json_put(doc, "sentence", out_json_text(a, plan->sentence));
-    json_put(doc, "device", out_json_text(a, choose_device_name(plan->device)));
+    json_put(doc, "device", out_json_text(a, setup_device_name(plan)));
     json_put(doc, "compute_type",
              out_json_text(a, plan->computes ? choose_compute_name(plan->compute) : NULL));
     json_put(doc, "shell", out_json_text(a, plan->windows ? "powershell" : "sh"));

@@ -5,6 +5,7 @@
 #include "setup/setup.h"
 
 #define COUNTS_CTRANSLATE2 "import ctranslate2; print(ctranslate2.get_cuda_device_count())"
+#define COUNTS_LLAMA       "import llama_cpp; print(int(llama_cpp.llama_supports_gpu_offload()))"
 #define COUNTS_TORCH       "import torch; print(torch.cuda.device_count())"
 
 static const struct setup_app apps[] = {
@@ -25,7 +26,9 @@ static const struct setup_app apps[] = {
      .package = "speaches",
      .engines = "ctranslate2",
      .module = "speaches",
-     .counts = COUNTS_CTRANSLATE2},
+     .counts = COUNTS_CTRANSLATE2,
+     .hook = true,
+     .git = "https://github.com/speaches-ai/speaches"},
     {.name = "ctranslate2",
      .package = "ctranslate2",
      .engines = "ctranslate2",
@@ -57,7 +60,7 @@ static const struct setup_app apps[] = {
      .engines = "vllm torch",
      .module = "vllm",
      .counts = COUNTS_TORCH,
-     .gpu_only = "its wheel in the package index is for GPUs of NVIDIA"},
+     .gpu_only = "its wheel in the package index computes on GPUs of NVIDIA alone"},
     {.name = "jax",
      .package = "jax",
      .extras = "cuda13",
@@ -70,6 +73,13 @@ static const struct setup_app apps[] = {
      .engines = "jax-cuda12-plugin",
      .module = "jax",
      .counts = "import jax; print(jax.device_count('gpu'))"},
+    {.name = "jax",
+     .package = "jax",
+     .extras = "rocm7-local",
+     .engines = "jax-rocm7-plugin",
+     .module = "jax",
+     .counts = "import jax; print(jax.device_count('gpu'))",
+     .rocm = true},
     {.name = "tensorflow",
      .package = "tensorflow",
      .extras = "and-cuda",
@@ -94,6 +104,13 @@ static const struct setup_app apps[] = {
      .code = SETUP_CODE_TOOLKIT,
      .cuda = "12",
      .gpu_only = "it computes on GPUs alone"},
+    {.name = "cupy",
+     .package = "cupy-rocm-7-0",
+     .engines = "cupy-rocm-7-0",
+     .module = "cupy",
+     .counts = "import cupy; print(cupy.cuda.runtime.getDeviceCount())",
+     .rocm = true,
+     .gpu_only = "it computes on GPUs alone"},
     {.name = "bitsandbytes",
      .package = "bitsandbytes",
      .engines = "bitsandbytes torch",
@@ -103,7 +120,16 @@ static const struct setup_app apps[] = {
      .package = "llama-cpp-python",
      .engines = "llama-cpp-python",
      .module = "llama_cpp",
-     .counts = "import llama_cpp; print(int(llama_cpp.llama_supports_gpu_offload()))"},
+     .counts = COUNTS_LLAMA,
+     .code = SETUP_CODE_SOURCE,
+     .cuda = "13"},
+    {.name = "llama-cpp-python",
+     .package = "llama-cpp-python",
+     .engines = "llama-cpp-python",
+     .module = "llama_cpp",
+     .counts = COUNTS_LLAMA,
+     .code = SETUP_CODE_SOURCE,
+     .cuda = "12"},
 };
 enum { N_APPS = sizeof apps / sizeof *apps };
 

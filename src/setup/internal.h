@@ -16,6 +16,7 @@ struct planner {
     struct kb_models models;
     struct kb_builds builds;
     struct kb_releases releases;
+    struct kb_sizes sizes;
 };
 
 bool setup_is_wsl(const struct planner *p);
@@ -41,5 +42,18 @@ void setup_packages_step(struct planner *p);
 void setup_libraries_step(struct planner *p);
 void setup_settings_step(struct planner *p); // settings.c
 void setup_proof_step(struct planner *p);
+
+/* `counts`: for each pin, whether the step installs it (cost.c). */
+void setup_packages_cost(struct planner *p, struct setup_step *s, const bool *counts);
+
+/* What is not from the package index (outside.c). */
+void setup_driver_step_other(struct planner *p);
+void setup_runtime_step(struct planner *p);
+void setup_clone_step(struct planner *p);
+void setup_sync_add(struct planner *p, struct setup_step *s);
+void setup_attached_add(struct planner *p, struct setup_step *s);
+bool setup_is_attached(const struct planner *p);
+const char *setup_cmake_args(const struct planner *p); // "-DGGML_CUDA=on", or NULL
+const char *setup_installer(const struct planner *p);  // "uv pip install --python x-env"
 
 #endif

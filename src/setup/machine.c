@@ -152,6 +152,19 @@ static bool is_of_arm(const char *name)
            strstr(name, "gb200") || strstr(name, "gb300");
 }
 
+/* Intel's graphics cards, by pci.ids (DG2, Battlemage). */
+static const char *arc_of(struct arena *a, const char *name)
+{
+    static const char *const cards[] = {"a310", "a380", "a580", "a750", "a770", "b570", "b580"};
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+        const char *rest = strncmp(name, "intel-", 6) == 0 ? name + 6 : name;
+        if (strncmp(rest, "arc-", 4) == 0 && strcmp(rest + 4, cards[i]) == 0) {
+            return arena_printf(a, "Intel Arc %c%s", cards[i][0] - 'a' + 'A', cards[i] + 1);
+        }
+    }
+    return NULL;
+}
+
 static void fill_gpu(const struct kb_gpu *g, bool tegra, struct arena *a, struct host_gpu *ret)
 {
     bool amd = g->vendor == KB_VENDOR_AMD;
@@ -178,20 +191,21 @@ int setup_machine_named(struct kb *kb, struct arena *a, const char *name, struct
     const char *gpu = gpu_of_product(arena_strndup(a, name, n));
     struct kb_gpu_list list = {0};
     struct kb_gpus gpus;
+    const char *arc = arc_of(a, gpu);
     bool cpu = strcmp(gpu, "cpu") == 0, tegra = strncmp(gpu, "jetson", 6) == 0;
     int rc = kb_gpus(kb, &gpus, err);
     if (rc < 0) {
         return rc;
     }
-    for (size_t i = 0; i < gpus.n && !cpu; i++) {
+    for (size_t i = 0; i < gpus.n && !cpu && !arc; i++) {
         if (strcmp(gpus.rows[i].id, gpu) == 0) {
             VEC_PUSH(a, &list.items, &gpus.rows[i]);
         }
     }
-    if (!list.items.n && !cpu) {
+    if (!list.items.n && !cpu && !arc) {
         kb_gpus_named(a, &gpus, gpu, &list);
     }
-    if (!cpu && !kb_gpus_alike(&list)) {
+    if (!cpu && !arc && !kb_gpus_alike(&list)) {
         return gm_err_set(err, GM_ERR_USAGE,
                           list.items.n ? "%s stands for GPUs of several kinds: give the whole name"
                                        : "no machine is known as %s: give a GPU and a system, such "
@@ -207,8 +221,11 @@ int setup_machine_named(struct kb *kb, struct arena *a, const char *name, struct
     h->container.inside.state = system->container ? HOST_YES : HOST_NO;
     h->pci.state = HOST_YES;
     if (!cpu) {
-        struct host_gpu one;
-        fill_gpu(list.items.items[0], tegra, a, &one);
+        struct host_gpu one = {.vendor = HOST_INTEL, .kind = "pci", .name = arc};
+        one.driver = one.compute_capability = one.gfx = fact_of(NULL);
+        if (!arc) {
+            fill_gpu(list.items.items[0], tegra, a, &one);
+        }
         VEC_PUSH(a, &h->gpus, one);
     }
     *ret = (struct setup_machine){.shown = name, .named = true};

@@ -29,7 +29,11 @@ struct finder {
     struct kb_drivers drivers;
     struct kb_toolkits toolkits;
     struct kb_cudnns cudnns;
-    unsigned capability; // ten times; 0: no GPU of NVIDIA's
+    struct kb_rocms rocms;
+    unsigned capability;  // ten times; 0: no GPU of NVIDIA's
+    const char *toolkit;  // the first CUDA toolkit of the row's major for it; NULL: none is known
+    const char *gfx;      // of AMD's GPU, or that of the override; NULL: not AMD's
+    const char *override; // HSA_OVERRIDE_GFX_VERSION that `gfx` needs, or NULL
     VEC(struct plan_solve_package *) packages;
 };
 
@@ -102,6 +106,9 @@ static bool can_install(const struct finder *f, const char *floor)
     unsigned branch = (unsigned)atoi(floor);
     if (last && (unsigned)atoi(last) < branch) {
         return false;
+    }
+    if (m->host->tegra.is_tegra.state == HOST_YES) {
+        return true; // it comes with JetPack, and what is asked for is compiled with JetPack's CUDA
     }
     // The driver of WSL and of Windows is NVIDIA's own download.
     bool own = m->windows || m->host->wsl.is_wsl.state == HOST_YES;
@@ -177,9 +184,17 @@ static bool is_served(const struct finder *f, const struct kb_build *b)
                              : b->is_default && strcmp(platform, "linux-x86-64") == 0) {
         return true;
     }
+    // Of CTranslate2's builds for ROCm the wheels are attached to its releases.
+    if (strcmp(b->package, "ctranslate2") == 0 && b->rocm) {
+        return strcmp(f->app->engines, "ctranslate2") == 0 && !f->app->git &&
+               list_has(b->platforms, platform);
+    }
     // PyTorch's index has wheels for ROCm for Linux x86-64; those for Windows are AMD's (ROCm on
     // Radeon and Ryzen, "PyTorch via PIP installation"), of which no release is known here.
     bool rocm = b->rocm && b->gfx.n && strcmp(platform, "linux-x86-64") == 0;
+    // What bitsandbytes needs beside torch, no index of NVIDIA's has.
+    torch = torch || (rocm && strcmp(b->package, "torch") == 0 &&
+                      strcmp(f->app->package, "bitsandbytes") == 0);
     return torch && (rocm || list_has(b->platforms, platform));
 }
 
@@ -206,10 +221,31 @@ static bool build_serves_cuda(const struct finder *f, const struct kb_build *b)
     return driver_allows(f, b->cuda, build_driver(f, b));
 }
 
+/* "3.10-3.14", or one of them. */
+static bool python_within(const struct finder *f, const char *range)
+{
+    struct str rest = str_of(range);
+    const char *low = str_dup(f->a, str_cut(&rest, '-'));
+    const char *high = rest.s && rest.n ? str_dup(f->a, rest) : low;
+    return !is_newer(low, f->python) && !is_newer(f->python, high);
+}
+
+/* Whether a ROCm of the major of the build's has libraries for the GPU. */
+static bool rocm_lists(const struct finder *f, const char *rocm)
+{
+    for (size_t i = 0; i < f->rocms.n; i++) {
+        const struct kb_rocm *r = &f->rocms.rows[i];
+        if (r->kind == KB_ROCM_RELEASE && atoi(r->rocm) == atoi(rocm) && list_has(r->gfx, f->gfx)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool build_serves_rocm(const struct finder *f, const struct kb_build *b)
 {
-    const char *gfx = f->q->machine->gpu->gfx.value;
-    return b->rocm && gfx && list_has(b->gfx, gfx);
+    return b->rocm && f->gfx && list_has(b->gfx, f->gfx) &&
+           (!f->app->rocm || rocm_lists(f, b->rocm)) && (!b->python || python_within(f, b->python));
 }
 
 /* The build of a release for the device; NULL: none is known. The plain index's comes first. */
@@ -230,19 +266,27 @@ static const struct kb_build *build_of(const struct finder *f, const char *packa
     return best;
 }
 
-/* CUDA's own compiler makes the code when the program runs: that of any release of the major which
- * lists the GPU. */
-static bool toolkit_serves(const struct finder *f)
+/* The first CUDA toolkit of the row's major that lists the GPU; NULL: none does. */
+static const char *toolkit_first(const struct finder *f)
 {
-    for (size_t i = 0; i < f->toolkits.n; i++) {
+    const char *first = NULL;
+    for (size_t i = 0; f->app->cuda && i < f->toolkits.n; i++) {
         const struct kb_toolkit *t = &f->toolkits.rows[i];
         for (size_t k = 0; atoi(t->cuda) == atoi(f->app->cuda) && k < t->sm.n; k++) {
-            if (strtoul(t->sm.items[k] + 3, NULL, 10) == f->capability) {
-                return driver_allows(f, f->app->cuda, driver_min(f, f->app->cuda, 0));
+            if (strtoul(t->sm.items[k] + 3, NULL, 10) == f->capability &&
+                (!first || is_newer(first, t->cuda))) {
+                first = t->cuda;
             }
         }
     }
-    return false;
+    return first;
+}
+
+/* CUDA's own compiler makes the code, when the program runs or when it is installed: that of any
+ * release of the major which lists the GPU. */
+static bool toolkit_serves(const struct finder *f)
+{
+    return f->toolkit && driver_allows(f, f->app->cuda, driver_min(f, f->app->cuda, 0));
 }
 
 static bool is_engine(const struct finder *f, const char *package)
@@ -256,7 +300,7 @@ static bool engine_fits(const struct finder *f, const char *package, const char 
     if (f->device == CHOOSE_DEVICE_CPU || !is_engine(f, package)) {
         return true;
     }
-    if (f->device == CHOOSE_DEVICE_CUDA && f->app->code == SETUP_CODE_TOOLKIT) {
+    if (f->device == CHOOSE_DEVICE_CUDA && f->app->code != SETUP_CODE_BUILDS) {
         return toolkit_serves(f);
     }
     return build_of(f, package, version) != NULL;
@@ -533,6 +577,18 @@ static bool is_of_cpu_index(const struct finder *f, const char *package)
            !f->q->machine->windows;
 }
 
+static bool is_of_torch(const char *package)
+{
+    return strcmp(package, "torch") == 0;
+}
+
+/* The label in the version of a build that is not the plain index's: CTranslate2's own wheels for
+ * ROCm have none. */
+static const char *label_of(const struct kb_build *b)
+{
+    return is_of_torch(b->package) || strchr(b->build, '.') ? b->build : NULL;
+}
+
 static void pins_keep(struct finder *f, const struct plan_solve_answer *answer,
                       struct setup_pins *ret)
 {
@@ -547,7 +603,7 @@ static void pins_keep(struct finder *f, const struct plan_solve_answer *answer,
         bool cpu = is_of_cpu_index(f, c->package->name);
         // Its builds are labelled +cpu, which is known of those for x86-64 alone.
         bool x86 = strcmp(f->q->machine->platform, "linux-x86-64") == 0;
-        const char *label = own ? b->build : cpu && x86 ? "cpu" : NULL;
+        const char *label = cpu && x86 ? "cpu" : own ? label_of(b) : NULL;
         struct setup_pin pin = {
             .package = c->package->name,
             .version = label ? arena_printf(f->a, "%s+%s", c->release->version, label)
@@ -558,13 +614,16 @@ static void pins_keep(struct finder *f, const struct plan_solve_answer *answer,
             .row = c->release->row ? arena_printf(f->a, "releases/%s", c->release->row) : NULL};
         VEC_PUSH(f->a, &ret->items, pin);
         ret->build = ret->build ? ret->build : b;
-        ret->index = cpu ? "cpu" : own ? b->build : ret->index;
+        ret->index = cpu ? "cpu" : own && is_of_torch(b->package) ? b->build : ret->index;
         ret->cuda = ret->cuda ? ret->cuda : b ? b->cuda : NULL;
         if (b && b->cuda && f->device == CHOOSE_DEVICE_CUDA) {
             ret->driver_min = newer_of(build_driver(f, b), ret->driver_min);
         }
     }
-    if (f->device == CHOOSE_DEVICE_CUDA) {
+    ret->override = f->override;
+    ret->toolkit_min = f->app->code == SETUP_CODE_SOURCE ? f->toolkit : NULL;
+    bool tegra = f->q->machine->host->tegra.is_tegra.state == HOST_YES;
+    if (f->device == CHOOSE_DEVICE_CUDA && !tegra) {
         ret->driver_last = last_branch(f);
         const char *driver = f->q->machine->driver;
         ret->cuda = ret->cuda ? ret->cuda : f->app->cuda;
@@ -608,6 +667,21 @@ static bool find_for_pythons(struct finder *f, struct setup_pins *ret)
     return false;
 }
 
+/* The target whose code the GPU runs with an override that is known to be safe; NULL: none. */
+static const char *override_of(struct finder *f)
+{
+    unsigned major, minor, step;
+    for (size_t i = 0; i < f->rocms.n; i++) {
+        const struct kb_rocm *r = &f->rocms.rows[i];
+        if (r->override && r->verdict == KB_VERDICT_SAME_ISA && list_has(r->gfx, f->gfx) &&
+            sscanf(r->override, "%u.%u.%u", &major, &minor, &step) == 3) {
+            f->override = r->override;
+            return arena_printf(f->a, "gfx%u%x%x", major, minor, step);
+        }
+    }
+    return NULL;
+}
+
 static int areas_load(struct finder *f, struct gm_err *err)
 {
     struct kb *kb = f->q->kb;
@@ -616,6 +690,7 @@ static int areas_load(struct finder *f, struct gm_err *err)
     rc = rc < 0 ? rc : kb_compats(kb, &f->compats, err);
     rc = rc < 0 ? rc : kb_drivers(kb, &f->drivers, err);
     rc = rc < 0 ? rc : kb_cudnns(kb, &f->cudnns, err);
+    rc = rc < 0 ? rc : kb_rocms(kb, &f->rocms, err);
     return rc < 0 ? rc : kb_toolkits(kb, &f->toolkits, err);
 }
 
@@ -635,7 +710,17 @@ int setup_pins_find(const struct setup_question *q, const struct setup_app *app,
         sscanf(g->compute_capability.value, "%u.%u", &major, &minor) == 2) {
         f.capability = 10 * major + minor;
     }
-    if (device != CHOOSE_DEVICE_CUDA || f.capability) {
+    f.toolkit = f.capability ? toolkit_first(&f) : NULL;
+    if (device == CHOOSE_DEVICE_ROCM && g) {
+        f.gfx = g->gfx.value;
+    }
+    if ((device != CHOOSE_DEVICE_CUDA || f.capability) && find_for_pythons(&f, ret)) {
+        return 0;
+    }
+    // Kernels for a GPU of the same instructions, which ROCm on Linux is told to take.
+    const char *as = f.gfx && !q->machine->windows ? override_of(&f) : NULL;
+    if (as) {
+        f.gfx = as;
         (void)find_for_pythons(&f, ret);
     }
     return 0;

@@ -142,10 +142,29 @@ static const char *settings_code(const struct planner *p)
                         device_word(p), type, threads);
 }
 
+static void override_step(struct planner *p)
+{
+    const char *value = p->plan->pins.override;
+    struct setup_step *s = setup_step_new(p, SETUP_SETTINGS, "Set HSA_OVERRIDE_GFX_VERSION");
+    setup_command_add(p, s, arena_printf(p->a, "export HSA_OVERRIDE_GFX_VERSION=%s", value));
+    s->why = arena_printf(p->a,
+                          "No build has code for %s itself; the GPU of that number has the same "
+                          "instructions. AMD does not support it, and crashes were reported: only "
+                          "a run shows it. Every program that computes needs the variable.",
+                          p->m->gpu->gfx.value);
+    s->seen = "The last step passes with the variable set.";
+}
+
 void setup_settings_step(struct planner *p)
 {
     struct choose_memory need;
     uint64_t memory = memory_of(p);
+    if (p->plan->pins.override) {
+        override_step(p);
+    }
+    if (p->plan->other != SETUP_OTHER_NONE) {
+        return;
+    }
     if (p->plan->device == CHOOSE_DEVICE_CPU && p->plan->pins.index) {
         torch_on_cpu(p);
     }

@@ -89,7 +89,8 @@ static const struct kb_build *rocm_build(const struct planner *p)
     const struct kb_build *found = NULL;
     for (size_t i = 0; i < p->builds.n; i++) {
         const struct kb_build *b = &p->builds.rows[i];
-        bool here = !b->platforms.n || has_text(b->platforms, p->m->platform);
+        bool here = b->platforms.n ? has_text(b->platforms, p->m->platform)
+                                   : strcmp(p->m->platform, "linux-x86-64") == 0;
         if (b->rocm && here && is_engine(p, b->package) && has_text(b->gfx, p->m->gpu->gfx.value)) {
             found = b;
         }
@@ -97,21 +98,92 @@ static const struct kb_build *rocm_build(const struct planner *p)
     return found;
 }
 
+/* The engine as its users call it: the plugin of jax is jax. */
+static const char *engine_shown(const struct planner *p, struct str engine)
+{
+    return strncmp(p->plan->app, "jax", 3) == 0 ? p->plan->app : str_dup(p->a, engine);
+}
+
+/* Why no build of an engine serves a GPU of AMD's, as a clause; NULL: there may be one. `local`: it
+ * uses the ROCm of the system. */
+static const char *amd_refusal(const struct planner *p, struct str engine, bool local)
+{
+    bool known = false, any = false, here = false, serves = false;
+    for (size_t i = 0; i < p->builds.n; i++) {
+        const struct kb_build *b = &p->builds.rows[i];
+        if (!str_eq(engine, str_of(b->package))) {
+            continue;
+        }
+        // Of torch's builds for Windows only those of AMD itself are for ROCm.
+        known = known || b->sm.n || b->gfx.n;
+        any = any || b->rocm;
+        bool fits = b->rocm && (b->platforms.n ? has_text(b->platforms, p->m->platform)
+                                               : strcmp(p->m->platform, "linux-x86-64") == 0);
+        serves = serves || (fits && has_text(b->gfx, p->m->gpu->gfx.value));
+        here = here || fits;
+    }
+    const char *name = engine_shown(p, engine);
+    // CuPy for CUDA compiles with CUDA's compiler: what it has for GPUs is CUDA's alone.
+    return !any && !known && p->plan->row->code != SETUP_CODE_TOOLKIT ? NULL
+           : !any  ? arena_printf(p->a, "%s in the package index is built for GPUs of NVIDIA", name)
+           : !here ? arena_printf(p->a, "no build of %s for ROCm is known for %s%s", name,
+                                  p->m->platform,
+                                  p->m->windows && str_eq(engine, str_of("torch"))
+                                      ? " but AMD's own, which setup does not install (ROCm on "
+                                        "Radeon and Ryzen, \"PyTorch via PIP installation\")"
+                                      : "")
+           : serves && local ? "ROCm, whose libraries it uses, is not known to support its GPU"
+           : serves          ? NULL // but beside what else the application needs
+                             : arena_printf(
+                                   p->a, "no build of %s for ROCm is known to have code for its GPU", name);
+}
+
+/* Why no release serves a GPU that is not NVIDIA's, as a clause; NULL: that is not known. */
+static const char *other_refusal(const struct planner *p)
+{
+    const struct setup_app *row = p->plan->row;
+    for (size_t i = 0; p->m->gpu->vendor == HOST_AMD && row; i++) {
+        const struct setup_app *one = setup_app_find(p->plan->app, i);
+        if (!one || one->rocm) {
+            row = one ? one : row;
+            break;
+        }
+    }
+    struct str rest = str_of(row->engines), last = rest;
+    const char *why = NULL;
+    while (rest.s && rest.n && !why) {
+        last = str_cut(&rest, ' ');
+        why = p->m->gpu->vendor == HOST_AMD ? amd_refusal(p, last, row->rocm) : NULL;
+    }
+    return p->m->gpu->vendor == HOST_INTEL
+               ? arena_printf(p->a, "%s in the package index has no code for GPUs of Intel",
+                              engine_shown(p, last))
+               : why;
+}
+
+/* From Thor on CUDA is that of Arm servers [NVIDIA, "What's New in CUDA Toolkit 13.0 for Jetson
+ * Thor"], but its driver comes with JetPack, and no row of releases is for it. */
+static bool is_thor(const struct planner *p)
+{
+    const struct host_fact *capability = &p->m->gpu->compute_capability;
+    return p->m->host->tegra.is_tegra.state == HOST_YES && capability->state == HOST_YES &&
+           strcmp(capability->value, "11.0") == 0;
+}
+
 /* Why no release serves the GPU, as a clause; NULL: that is not known. */
 static const char *gpu_refusal(const struct planner *p)
 {
     const struct host_gpu *g = p->m->gpu;
     bool toolkit = p->plan->row->code == SETUP_CODE_TOOLKIT;
+    if (g->vendor != HOST_NVIDIA) {
+        return other_refusal(p);
+    }
     bool tegra = p->m->host->tegra.is_tegra.state == HOST_YES;
-    // Of AMD's builds not all say for which GPUs they are, and some GPUs run code for others.
     // What an application that compiles by itself has for other GPUs was not read.
-    if (g->vendor != HOST_NVIDIA || (toolkit && tegra)) {
+    if (toolkit && tegra) {
         return NULL;
     }
-    // From Thor on CUDA is that of Arm servers [NVIDIA, "What's New in CUDA Toolkit 13.0 for Jetson
-    // Thor"], but its driver comes with JetPack, and no row of releases is for it.
-    const struct host_fact *capability = &g->compute_capability;
-    bool thor = tegra && capability->state == HOST_YES && strcmp(capability->value, "11.0") == 0;
+    bool thor = is_thor(p);
     if (tegra && !thor) {
         return "the wheels of the package index have no code for the GPU of a Jetson, whose CUDA "
                "is a part of JetPack";
@@ -134,6 +206,17 @@ static const char *gpu_refusal(const struct planner *p)
                   "have";
 }
 
+/* Whether a row is for a device: where the application has rows for ROCm, those alone are. */
+static bool row_is_for(const struct setup_app *row, enum choose_device_kind device)
+{
+    bool has_rocm = false;
+    const struct setup_app *one;
+    for (size_t i = 0; (one = setup_app_find(row->name, i)) != NULL; i++) {
+        has_rocm = has_rocm || one->rocm;
+    }
+    return device == CHOOSE_DEVICE_ROCM ? row->rocm || !has_rocm : !row->rocm;
+}
+
 static int pins_for(struct planner *p, enum choose_device_kind device, struct gm_err *err)
 {
     const struct setup_app *row;
@@ -141,6 +224,9 @@ static int pins_for(struct planner *p, enum choose_device_kind device, struct gm
     p->plan->device = device;
     for (int k = 0; k < policies; k++) {
         for (size_t i = 0; (row = setup_app_find(p->plan->app, i)) != NULL; i++) {
+            if (!row_is_for(row, device)) {
+                continue;
+            }
             int rc = setup_pins_find(p->q, row, device, (enum setup_driver_policy)k, &p->plan->pins,
                                      err);
             if (rc < 0 || p->plan->pins.items.n) {
@@ -166,8 +252,14 @@ static int verdict_cpu(struct planner *p, const char *why, struct gm_err *err)
     if (p->plan->row->gpu_only) {
         p->plan->verdict = SETUP_NOT;
         p->plan->device = CHOOSE_DEVICE_NONE;
-        p->plan->sentence = arena_printf(p->a, "%s cannot work on %s: %s, and %s", p->plan->app,
-                                         p->plan->machine, p->plan->row->gpu_only, why);
+        // Of another vendor's GPU the first half says it all.
+        bool nvidia = !p->m->gpu || p->m->gpu->vendor == HOST_NVIDIA;
+        p->plan->sentence =
+            nvidia || !strstr(p->plan->row->gpu_only, "NVIDIA")
+                ? arena_printf(p->a, "%s cannot work on %s: %s, and %s", p->plan->app,
+                               p->plan->machine, p->plan->row->gpu_only, why)
+                : arena_printf(p->a, "%s cannot work on %s: %s (%s)", p->plan->app,
+                               p->plan->machine, p->plan->row->gpu_only, setup_gpu_text(p));
         return 0;
     }
     int rc = pins_for(p, CHOOSE_DEVICE_CPU, err);
@@ -195,6 +287,21 @@ static const char *after_driver(const struct planner *p)
                  : "";
 }
 
+/* PyTorch has builds for Intel's GPUs ("Getting Started on Intel GPU": Arc, and what else has Arc
+ * graphics, on Linux and Windows); llama.cpp computes through Vulkan on any GPU that has a driver
+ * for it (docs/build.md, "Vulkan"); AMD's compute cards have no graphics driver, so there it is
+ * ROCm. */
+static enum setup_other other_of(const struct planner *p)
+{
+    bool intel = p->m->gpu->vendor == HOST_INTEL, amd = p->m->gpu->vendor == HOST_AMD;
+    bool arc = intel && p->m->gpu->name && strstr(p->m->gpu->name, "Arc");
+    bool cdna = amd && strncmp(p->m->gpu->gfx.value, "gfx9", 4) == 0;
+    return p->plan->row->code == SETUP_CODE_SOURCE && cdna             ? SETUP_OTHER_HIP
+           : p->plan->row->code == SETUP_CODE_SOURCE && (intel || amd) ? SETUP_OTHER_VULKAN
+           : strcmp(p->plan->app, "torch") == 0 && arc                 ? SETUP_OTHER_XPU
+                                                                       : SETUP_OTHER_NONE;
+}
+
 static int gpu_verdict(struct planner *p, struct gm_err *err)
 {
     const struct host_gpu *g = p->m->gpu;
@@ -204,17 +311,27 @@ static int gpu_verdict(struct planner *p, struct gm_err *err)
                            "rtx-3060-wsl");
         return 0;
     }
+    // The CUDA of a Jetson is a part of JetPack: what is compiled there has code for its GPU.
     bool tegra = p->m->host->tegra.is_tegra.state == HOST_YES;
-    if (nvidia && !tegra) {
+    if (nvidia && (!tegra || p->plan->row->code == SETUP_CODE_SOURCE)) {
         int rc = pins_for(p, CHOOSE_DEVICE_CUDA, err);
         if (rc < 0) {
             return rc;
         }
     }
-    if (g->vendor == HOST_AMD) {
-        int rc = pins_for(p, CHOOSE_DEVICE_ROCM, err);
+    enum setup_other other = other_of(p);
+    if (other != SETUP_OTHER_NONE || g->vendor == HOST_AMD) {
+        int rc =
+            pins_for(p, other != SETUP_OTHER_NONE ? CHOOSE_DEVICE_CPU : CHOOSE_DEVICE_ROCM, err);
         if (rc < 0) {
             return rc;
+        }
+        p->plan->other = other;
+        p->plan->pins.index = other == SETUP_OTHER_XPU ? "xpu" : p->plan->pins.index;
+        for (size_t i = 0; other == SETUP_OTHER_XPU && i < p->plan->pins.items.n; i++) {
+            struct setup_pin *pin = &p->plan->pins.items.items[i];
+            struct str rest = str_of(pin->version);
+            pin->version = str_dup(p->a, str_cut(&rest, '+')); // that index has one build of each
         }
     }
     if (p->plan->pins.items.n) {
@@ -224,10 +341,14 @@ static int gpu_verdict(struct planner *p, struct gm_err *err)
         return 0;
     }
     const char *why = gpu_refusal(p);
+    const struct kb_build *rocm = g->vendor == HOST_AMD && !why ? rocm_build(p) : NULL;
+    if (why && p->plan->row->gpu_only && is_thor(p)) {
+        verdict_unknown(p, arena_printf(p->a, "%s (%s)", why, setup_gpu_text(p)));
+        return 0;
+    }
     if (why) {
         return verdict_cpu(p, arena_printf(p->a, "%s (%s)", why, setup_gpu_text(p)), err);
     }
-    const struct kb_build *rocm = g->vendor == HOST_AMD ? rocm_build(p) : NULL;
     if (rocm) {
         verdict_unknown(p, arena_printf(p->a,
                                         "%s %s has a build for ROCm %s with code for this GPU "
@@ -251,6 +372,11 @@ static int verdict_find(struct planner *p, struct gm_err *err)
         verdict_unknown(p, "no release of it is in the knowledge base");
         return 0;
     }
+    if (p->plan->row->git && p->m->windows) {
+        verdict_unknown(p, "what its uv.lock installs on Windows is not known here; in WSL it is "
+                           "as on Linux (--for rtx-4070-wsl)");
+        return 0;
+    }
     if (!p->m->platform) {
         verdict_unknown(p, "its processor is not known");
         return 0;
@@ -266,7 +392,8 @@ static int verdict_find(struct planner *p, struct gm_err *err)
 
 static void steps_make(struct planner *p)
 {
-    p->plan->uv = !p->plan->pins.own_python && !p->q->python && !p->plan->windows;
+    p->plan->uv =
+        p->plan->source || (!p->plan->pins.own_python && !p->q->python && !p->plan->windows);
     if (p->q->there) {
         setup_compare(p);
         p->plan->uv = !py_env_by_dist(p->q->there->env, "pip") && !p->plan->windows;
@@ -275,7 +402,10 @@ static void steps_make(struct planner *p)
         setup_driver_step_nvidia(p);
     } else if (p->plan->device == CHOOSE_DEVICE_ROCM) {
         setup_driver_step_amd(p);
+    } else if (p->plan->other != SETUP_OTHER_NONE) {
+        setup_driver_step_other(p);
     }
+    setup_runtime_step(p);
     setup_environment_step(p);
     setup_packages_step(p);
     setup_libraries_step(p);
@@ -299,9 +429,19 @@ int setup_plan_make(const struct setup_question *q, struct setup_plan *ret, stru
                     : gm_err_set(err, GM_ERR_USAGE, "unknown application %s",
                                  str_printable(q->a, q->app));
     }
+    struct setup_question own = *q;
+    if (ret->row->git) {
+        // Its environment is made from its lock file: none that exists is changed for it.
+        own.folder = q->there ? NULL : q->folder;
+        own.there = NULL;
+        p.q = &own;
+        ret->source = own.folder ? own.folder : ret->app;
+        ret->folder = arena_printf(q->a, "%s/.venv", ret->source);
+    }
     int rc = kb_models(q->kb, &p.models, err);
     rc = rc < 0 ? rc : kb_builds(q->kb, &p.builds, err);
     rc = rc < 0 ? rc : kb_releases(q->kb, &p.releases, err);
+    rc = rc < 0 ? rc : kb_sizes(q->kb, &p.sizes, err);
     if (rc == 0 && q->model && !choose_model_find(&p.models, q->model)) {
         return gm_err_set(err, GM_ERR_USAGE, "unknown model %s", str_printable(q->a, q->model));
     }

@@ -26,7 +26,13 @@
 enum setup_code {
     SETUP_CODE_BUILDS,  // its builds (kb/builds.json) say for which GPUs they have code
     SETUP_CODE_TOOLKIT, // it compiles at run time with CUDA's own compiler
+    SETUP_CODE_SOURCE,  // the package index has its source alone: it is compiled when installed
 };
+
+/* What a GPU is used through, where no wheel of a package is for it alone. The solver treats it as
+ * the CPU.
+ */
+enum setup_other { SETUP_OTHER_NONE, SETUP_OTHER_XPU, SETUP_OTHER_VULKAN, SETUP_OTHER_HIP };
 
 /* An application that has plans. */
 struct setup_app {
@@ -38,7 +44,9 @@ struct setup_app {
     const char *module;  // what is imported: "faster_whisper"
     const char *counts;  // Python that prints how many GPUs it can use
     enum setup_code code;
-    const char *cuda;     // with SETUP_CODE_TOOLKIT: the CUDA major of `package`
+    const char *cuda;     // with SETUP_CODE_TOOLKIT and _SOURCE: the CUDA major of this row
+    const char *git;      // the repository, of what the package index does not have; else NULL
+    bool rocm;            // the row is for GPUs of AMD alone, with the ROCm of the system
     bool hook;            // its engine does not look in the folders of NVIDIA's wheels
     const char *gpu_only; // why it computes on no CPU, as a clause; or NULL
     bool whisper;         // runs Whisper's models with ctranslate2's compute types
@@ -92,6 +100,7 @@ struct setup_pins {
     const char *cuda;             // the CUDA release of the build, or NULL
     const char *driver_min;       // of NVIDIA, or NULL
     const char *driver_last;      // the last branch for this GPU; NULL: the newest
+    const char *toolkit_min;      // of SETUP_CODE_SOURCE: the first CUDA toolkit for the GPU
     bool driver_newer;            // the machine's is older than that, or there is none
     const char *override;         // HSA_OVERRIDE_GFX_VERSION, or NULL
     VEC(const char *) against;    // why there are none, one sentence each
@@ -159,6 +168,7 @@ struct setup_step {
     const char *code;           // lines of Python that the application has, or NULL
     const char *seen;           // how to see that it worked
     const char *cost;           // or NULL: not known
+    uint64_t download_bytes;    // all that it downloads; 0: not known as a whole
     bool reboot;                // the next step comes after it
     bool to_do;                 // something has to be done that no environment replaces
 };
@@ -173,8 +183,10 @@ struct setup_plan {
     const char *sentence; // the verdict
     const struct setup_app *row;
     enum choose_device_kind device;
+    enum setup_other other; // if not NONE, `device` is the CPU's, whose packages these are
     struct setup_pins pins;
     const char *folder;
+    const char *source; // the folder of what comes from a repository, or NULL
     bool windows, uv;
     enum choose_compute compute; // where `computes`
     bool computes;
@@ -187,6 +199,12 @@ struct setup_plan {
     VEC(const char *) broken; // what others in it need and would no longer have, one sentence each
     size_t n_others;          // distributions that the plan does not name
 };
+
+/* Whether a step needs what python:slim lacks: git, compilers, an archive's tools. */
+bool setup_needs_tools(const struct setup_plan *plan);
+/* Whether --apply cannot carry out what the steps of the environment and the packages say. */
+bool setup_needs_hands(const struct setup_plan *plan);
+const char *setup_device_name(const struct setup_plan *plan); // "cuda", "xpu"; NULL: none
 
 /* GM_ERR_USAGE: there is no such application or model. */
 int setup_plan_make(const struct setup_question *q, struct setup_plan *ret,

@@ -6,65 +6,7 @@
 #include "base/str.h"
 #include "setup/internal.h"
 
-/* ------------------------------------------------------------------ words */
-
-bool setup_is_wsl(const struct planner *p)
-{
-    return p->m->host && p->m->host->wsl.is_wsl.state == HOST_YES;
-}
-
-bool setup_is_container(const struct planner *p)
-{
-    return p->m->host && p->m->host->container.inside.state == HOST_YES;
-}
-
-const char *setup_gpu_text(const struct planner *p)
-{
-    const struct host_gpu *g = p->m->gpu;
-    const char *kind = g->compute_capability.value ? arena_printf(p->a, ", compute capability %s",
-                                                                  g->compute_capability.value)
-                       : g->gfx.value              ? arena_printf(p->a, ", %s", g->gfx.value)
-                                                   : "";
-    return arena_printf(p->a, "%s%s", g->name ? g->name : "the GPU", kind);
-}
-
-const char *setup_word(const struct planner *p, const char *text)
-{
-    return p->plan->windows ? str_powershell_word(p->a, text) : str_shell_word(p->a, text);
-}
-
-/* The environment's interpreter, ready for the shell. */
-const char *setup_python_word(const struct planner *p)
-{
-    const char *folder = p->plan->folder;
-    return p->plan->windows
-               ? arena_printf(p->a, "& %s",
-                              setup_word(p, arena_printf(p->a, "%s\\Scripts\\python.exe", folder)))
-               : setup_word(p, arena_printf(p->a, "%s/bin/python", folder));
-}
-
-struct setup_step *setup_step_new(struct planner *p, enum setup_step_kind kind, const char *title)
-{
-    VEC_PUSH(p->a, &p->plan->steps, (struct setup_step){.kind = kind, .title = title});
-    return &p->plan->steps.items[p->plan->steps.n - 1];
-}
-
-void setup_command_add(struct planner *p, struct setup_step *s, const char *command)
-{
-    VEC_PUSH(p->a, &s->commands, command);
-}
-
 /* ------------------------------------------------------------------ the driver */
-
-const struct host_problem *setup_problem(const struct host_gpu *g)
-{
-    for (size_t i = 0; i < g->problems.n; i++) {
-        if (g->problems.items[i].state != HOST_YES) {
-            return &g->problems.items[i];
-        }
-    }
-    return NULL;
-}
 
 /* A clause as the beginning of a paragraph. */
 static const char *sentence_of(const struct planner *p, const char *text)
@@ -110,6 +52,7 @@ static void driver_install(struct planner *p)
     s->seen = arena_printf(p->a, "nvidia-smi prints driver version %s or later.", pins->driver_min);
     s->to_do = true;
     s->reboot = !setup_is_wsl(p) && !setup_is_container(p);
+    s->cost = s->reboot ? "A restart of the machine." : NULL;
     if (command) {
         setup_command_add(p, s, command);
     }
@@ -118,6 +61,12 @@ static void driver_install(struct planner *p)
 void setup_driver_step_nvidia(struct planner *p)
 {
     const struct host_problem *problem = setup_problem(p->m->gpu);
+    if (p->m->host->tegra.is_tegra.state == HOST_YES) {
+        struct setup_step *s = setup_step_new(p, SETUP_DRIVER, "Keep JetPack's driver");
+        s->why = "The driver of a Jetson is a part of JetPack.";
+        s->seen = "gpumend devices says that programs can use the GPU.";
+        return;
+    }
     if (p->plan->pins.driver_newer) {
         driver_install(p);
         return;
@@ -145,13 +94,14 @@ void setup_driver_step_amd(struct planner *p)
     const struct host_problem *problem = setup_problem(p->m->gpu);
     struct setup_step *s =
         setup_step_new(p, SETUP_DRIVER, problem ? "Make the GPU usable" : "Keep the driver");
-    s->why =
-        arena_printf(p->a,
-                     "%s%sThe wheels are for ROCm %s and have its libraries in them. Of the "
-                     "machine they need the kernel's amdgpu driver, and access to /dev/kfd and "
-                     "the GPU's render node.",
-                     problem ? sentence_of(p, problem->text) : "", problem ? ". " : "",
-                     p->plan->pins.build->rocm);
+    s->why = arena_printf(
+        p->a, "%s%sThe wheels are for ROCm %s%s. Of the machine they need %s.",
+        problem ? sentence_of(p, problem->text) : "", problem ? ". " : "",
+        p->plan->pins.build->rocm,
+        p->plan->row->rocm || setup_is_attached(p) ? "" : " and have its libraries in them",
+        p->plan->windows ? "AMD's graphics driver"
+                         : "the kernel's amdgpu driver, and access to /dev/kfd and the GPU's "
+                           "render node");
     s->seen = "gpumend devices says that programs can use the GPU.";
     s->to_do = problem != NULL;
     if (problem && problem->command) {
@@ -218,6 +168,10 @@ void setup_environment_step(struct planner *p)
         environment_keep(p);
         return;
     }
+    if (p->plan->source) {
+        setup_clone_step(p);
+        return;
+    }
     word_list words = {0};
     const char *folder = p->plan->folder;
     const char *python = p->plan->windows ? arena_printf(p->a, "-%s", pins->python)
@@ -273,6 +227,25 @@ static const char *packages_why(const struct planner *p)
 {
     const struct setup_pins *pins = &p->plan->pins;
     const char *rest = "What else they need, the installer finds.";
+    if (p->plan->source) {
+        return "uv.lock has the packages, for Python 3.12; NVIDIA's libraries, which it lacks, are "
+               "of releases that fit them.";
+    }
+    if (setup_cmake_args(p)) {
+        return arena_printf(p->a,
+                            "CMAKE_ARGS says for what it is compiled: without it, and from a cache "
+                            "that has it compiled otherwise, it would compute on the CPU alone. %s",
+                            rest);
+    }
+    if (setup_is_attached(p) && p->plan->windows) {
+        return arena_printf(p->a,
+                            "CTranslate2's wheels for ROCm are attached to its releases, and load "
+                            "HIP, hipBLAS and rocBLAS from a HIP SDK or from AMD's packages. %s",
+                            rest);
+    }
+    if (p->plan->other == SETUP_OTHER_XPU) {
+        return arena_printf(p->a, "torch comes from PyTorch's index for Intel's GPUs. %s", rest);
+    }
     if (p->plan->device == CHOOSE_DEVICE_CPU) {
         return arena_printf(p->a, "These releases fit one another.%s %s",
                             pins->index ? " torch comes from PyTorch's index for CPUs, whose "
@@ -287,6 +260,27 @@ static const char *packages_why(const struct planner *p)
                : arena_printf(p->a, "These releases fit one another and this GPU. %s", rest);
 }
 
+/* What is compiled is told for what, and is not taken from a cache, which may have it for the CPU.
+ */
+static void source_words(struct planner *p, struct setup_step *s, word_list *words)
+{
+    const char *args = setup_cmake_args(p);
+    if (!args) {
+        return;
+    }
+    word_list all = {0};
+    const char *set = arena_printf(p->a, "CMAKE_ARGS=%s", args);
+    const char *const prefix[] = {"env", set};
+    if (p->plan->windows) {
+        setup_command_add(p, s, arena_printf(p->a, "$env:CMAKE_ARGS = '%s'", args));
+    } else {
+        words_add(p, &all, prefix, 2);
+    }
+    words_add(p, &all, words->items, words->n);
+    VEC_PUSH(p->a, &all, p->plan->uv ? "--no-cache" : "--no-cache-dir");
+    *words = all;
+}
+
 /* What is from PyTorch's own index goes first: what else is needed is in the plain one. */
 void setup_packages_step(struct planner *p)
 {
@@ -295,11 +289,22 @@ void setup_packages_step(struct planner *p)
     word_list own = {0}, plain = {0};
     installer_add(p, &own);
     installer_add(p, &plain);
-    size_t before = own.n;
+    size_t before = own.n, plain_before = plain.n;
+    bool *counts = arena_array(p->a, pins->items.n, sizeof *counts);
+    if (setup_is_attached(p)) {
+        setup_attached_add(p, s);
+    }
+    if (p->plan->source) {
+        setup_sync_add(p, s);
+    }
     for (size_t i = 0; i < pins->items.n; i++) {
         const struct setup_pin *pin = &pins->items.items[i];
-        bool labelled = strchr(pin->version, '+') || (pins->index && is_of_torch(pin->package));
-        if (p->plan->there && setup_is_kept(p, pin)) {
+        bool attached = strcmp(pin->package, "ctranslate2") == 0 && setup_is_attached(p);
+        bool labelled =
+            (strchr(pin->version, '+') && !attached) || (pins->index && is_of_torch(pin->package));
+        bool locked = p->plan->source && strncmp(pin->package, "nvidia-", 7) != 0;
+        counts[i] = !(p->plan->there && setup_is_kept(p, pin)) && !locked;
+        if (!counts[i]) {
             continue;
         }
         if (labelled) {
@@ -314,11 +319,13 @@ void setup_packages_step(struct planner *p)
         words_add(p, &own, index, 2);
         run_add(p, s, &own);
     }
-    if (plain.n > before) {
+    if (plain.n > plain_before) {
+        source_words(p, s, &plain);
         run_add(p, s, &plain);
     }
-    s->title = s->runs.n ? s->title : "Keep the packages";
-    s->why = s->runs.n ? packages_why(p) : "Every package of the plan is there.";
+    setup_packages_cost(p, s, counts);
+    s->title = s->commands.n ? s->title : "Keep the packages";
+    s->why = s->commands.n ? packages_why(p) : "Every package of the plan is there.";
     s->seen = p->plan->uv
                   ? arena_printf(p->a, "uv pip check --python %s finds no conflict.",
                                  setup_word(p, p->plan->folder))
@@ -364,9 +371,11 @@ void setup_libraries_step(struct planner *p)
 static void proof_step_import(struct planner *p)
 {
     struct setup_step *s = setup_step_new(p, SETUP_PROOF, "Prove it");
-    bool gpu = p->plan->device != CHOOSE_DEVICE_CPU;
-    const char *code =
-        gpu ? p->plan->row->counts : arena_printf(p->a, "import %s", p->plan->row->module);
+    bool gpu = p->plan->device != CHOOSE_DEVICE_CPU || p->plan->other != SETUP_OTHER_NONE;
+    const char *code = p->plan->other == SETUP_OTHER_XPU
+                           ? "import torch; print(torch.xpu.device_count())"
+                       : gpu ? p->plan->row->counts
+                             : arena_printf(p->a, "import %s", p->plan->row->module);
     setup_command_add(p, s,
                       arena_printf(p->a, "%s -c %s", setup_python_word(p), setup_word(p, code)));
     s->why = "The import loads every library that it needs.";

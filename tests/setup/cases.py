@@ -30,7 +30,8 @@ APPS = ("faster-whisper", "whisperx", "speaches", "ctranslate2", "torch", "onnxr
         "openai-whisper", "vllm", "jax", "tensorflow", "cupy", "bitsandbytes", "llama-cpp-python")
 NAMED = ("rtx-3060-linux", "gtx-1080-ubuntu", "gtx-980-fedora", "tesla-k80-linux", "rtx-5090-debian",
          "dgx-spark", "jetson-agx-orin", "rtx-4070-windows", "rtx-4070-wsl", "rx-7900-xtx-linux",
-         "rx-5700-xt-windows", "cpu-linux", "cpu-windows")
+         "rx-5700-xt-windows", "rx-6700-xt-linux", "mi300x-linux", "arc-a770-linux", "jetson-agx-thor",
+         "rtx-4070-container", "cpu-linux", "cpu-windows")
 
 CASES = [
     ("faster-whisper-rtx3060", ["faster-whisper", "--root", "rtx3060"], "gpu",
@@ -74,15 +75,47 @@ CASES = [
     ("torch-spark", ["torch", "--for", "dgx-spark"], "gpu", ["580.65.06"]),
     ("cupy-cpu", ["cupy", "--root", "cpu-only"], "not", ["cannot work"]),
     ("cupy-h100", ["cupy", "--root", "h100"], "gpu", ["'cupy-cuda12x[ctk]==14.2.0'"]),
-    ("faster-whisper-rdna3", ["faster-whisper", "--root", "rx7900xtx"], "unknown", ["ROCm"]),
-    ("faster-whisper-rdna1-windows", ["faster-whisper", "--for", "rx-5700-xt-windows"], "unknown",
-     ["HIP SDK 6.2 (not 7)"]),
+    ("faster-whisper-rdna3", ["faster-whisper", "--root", "rx7900xtx"], "gpu",
+     ["Install ROCm 7.2", "rocm-python-wheels-Linux.zip", "--no-index --find-links ct2-rocm"]),
+    ("faster-whisper-rdna3-windows", ["faster-whisper", "--for", "rx-7900-xtx-windows"], "gpu",
+     ["rocm-python-wheels-Windows.zip", "rocm_sdk_core-7.2"]),
+    ("faster-whisper-rdna1-windows", ["faster-whisper", "--for", "rx-5700-xt-windows"], "gpu",
+     ["HIP SDK 6.2", "cp313-cp313-win_amd64.whl", "py -3.13"]),
     # That wheel is for Windows.
-    ("faster-whisper-rdna1", ["faster-whisper", "--root", "rx5700xt"], "unknown",
-     ["does not say for which GPUs"]),
+    ("faster-whisper-rdna1", ["faster-whisper", "--root", "rx5700xt"], "cpu",
+     ["no build of ctranslate2 for ROCm is known to have code for its GPU"]),
+    ("faster-whisper-intel", ["faster-whisper", "--for", "arc-a770-linux"], "cpu", ["GPUs of Intel"]),
     ("torch-rdna3", ["torch", "--root", "rx7900xtx"], "gpu", ["+rocm7.2", "/dev/kfd"]),
-    ("torch-rdna1", ["torch", "--root", "rx5700xt"], "unknown", []),
-    ("torch-intel", ["torch", "--root", "intel-laptop"], "unknown", []),
+    ("torch-rdna2-relative", ["torch", "--for", "rx-6700-xt-linux"], "gpu",
+     ["export HSA_OVERRIDE_GFX_VERSION=10.3.0"]),
+    ("torch-rdna1", ["torch", "--root", "rx5700xt"], "cpu", ["no build of torch for ROCm"]),
+    # Graphics without Arc are not what PyTorch's builds for Intel are validated on.
+    ("torch-intel", ["torch", "--root", "intel-laptop"], "cpu", ["GPUs of Intel"]),
+    ("torch-arc", ["torch", "--for", "arc-b580-linux"], "gpu",
+     ["torch==2.15.0 --index-url https://download.pytorch.org/whl/xpu", "torch.xpu.device_count()"]),
+    ("torch-h100", ["torch", "--for", "h100-linux"], "gpu", ["cuda-toolkit==13.2.2", "nvidia-cublas==13.4.1.3"]),
+    ("jax-h100", ["jax", "--for", "h100-linux"], "gpu", ["'jax[cuda13]==0.12.0.1'"]),
+    # CUDA 13 has no Pascal; the last jax whose plugin's cuDNN serves it.
+    ("jax-pascal", ["jax", "--for", "gtx-1060-linux"], "gpu", ["'jax[cuda12]==", "nvidia-cudnn-cu12==9."]),
+    ("jax-rdna3", ["jax", "--for", "rx-7900-xtx-linux"], "gpu", ["'jax[rocm7-local]==0.12.0'", "Install ROCm 7"]),
+    ("jax-rdna1", ["jax", "--for", "rx-5700-xt-linux"], "cpu", ["is not known to support its GPU"]),
+    ("vllm-hopper", ["vllm", "--for", "h100-linux"], "gpu", ["vllm==0.33.0", "torch==2.14.0"]),
+    ("vllm-pascal", ["vllm", "--for", "gtx-1080-linux"], "not", ["cannot work"]),
+    ("vllm-cdna", ["vllm", "--for", "mi300x-linux"], "not", ["computes on GPUs of NVIDIA alone"]),
+    ("vllm-thor", ["vllm", "--for", "jetson-agx-thor"], "unknown", ["JetPack 7"]),
+    ("bitsandbytes-rdna3", ["bitsandbytes", "--for", "rx-7900-xtx-linux"], "gpu",
+     ["torch==2.11.0+rocm7.2", "bitsandbytes==0.50.2"]),
+    ("onnxruntime-cpu", ["onnxruntime", "--root", "cpu-only"], "cpu", ["onnxruntime==1"]),
+    ("onnxruntime-spark", ["onnxruntime", "--for", "dgx-spark"], "gpu", ["onnxruntime-gpu[cuda,cudnn]==1.31.1"]),
+    ("speaches-ampere", ["speaches", "--for", "rtx-3060-linux", "--into", "my speech"], "gpu",
+     ["git clone --depth 1 --branch v0.8.3", "uv sync --frozen", "'my speech/.venv'"]),
+    ("speaches-windows", ["speaches", "--for", "rtx-4070-windows"], "unknown", ["--for rtx-4070-wsl"]),
+    ("llama-blackwell", ["llama-cpp-python", "--for", "rtx-5090-debian"], "gpu",
+     ["env CMAKE_ARGS=-DGGML_CUDA=on", "--no-cache", "nvcc"]),
+    ("llama-jetson", ["llama-cpp-python", "--root", "jetson-orin"], "gpu", ["JetPack's CUDA toolkit"]),
+    ("llama-arc", ["llama-cpp-python", "--for", "arc-a770-windows"], "gpu", ["$env:CMAKE_ARGS = '-DGGML_VULKAN=on'"]),
+    ("llama-cdna", ["llama-cpp-python", "--for", "mi300x-linux"], "gpu", ["CMAKE_ARGS=-DGGML_HIP=on"]),
+    ("llama-cpu", ["llama-cpp-python", "--root", "cpu-only"], "cpu", ["Install a C and C++ compiler"]),
 ]
 
 # Arguments, how the script begins, what it has.
