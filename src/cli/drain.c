@@ -111,8 +111,8 @@ static int read_count(struct arena *a, int fd, struct str *ret)
     return n >= 0 && n <= COUNT_BYTES_MAX ? 0 : -1;
 }
 
-/* Lines "SECONDS NODE". Keeps those of the last hour, and counts them; -1: a line is none. A time
- * in the future is another machine's clock, and counts. */
+/* Lines "SECONDS NODE", and empty ones. Keeps those of the last hour, and counts them; -1: a line
+ * is none. A time in the future counts. */
 static int keep_recent(struct arena *a, struct str text, int64_t now, const char **ret, uint64_t *n)
 {
     struct str line;
@@ -121,6 +121,9 @@ static int keep_recent(struct arena *a, struct str text, int64_t now, const char
     while (str_line(&text, &line)) {
         struct str rest = line;
         uint64_t time = 0;
+        if (!line.n) {
+            continue;
+        }
         if (!str_u64(str_cut(&rest, ' '), &time) || time > INT64_MAX || !rest.s || !rest.n) {
             return -1;
         }
@@ -133,6 +136,27 @@ static int keep_recent(struct arena *a, struct str text, int64_t now, const char
     return 0;
 }
 
+/* The time of whoever keeps the file, which all nodes share; a node's own clock may be wrong. */
+static int64_t shared_time(const struct cli_drain *d, int fd)
+{
+    struct stat st;
+    return futimens(fd, NULL) == 0 && fstat(fd, &st) == 0 ? (int64_t)st.st_mtime : d->now;
+}
+
+/* What is shorter than what was there ends in empty lines: whoever is killed before the file is cut
+ * leaves no half line behind. */
+static const char *padded(struct arena *a, const char *text, size_t size)
+{
+    size_t n = strlen(text);
+    if (n >= size) {
+        return text;
+    }
+    char *whole = arena_alloc(a, size + 1);
+    memcpy(whole, text, n);
+    memset(whole + n, '\n', size - n);
+    return whole;
+}
+
 /* Under the lock. Written before the drain: a drain that is not counted would be one too many. */
 static int count_one(struct arena *a, const struct cli_drain *d, int fd, struct gm_err *err)
 {
@@ -142,17 +166,19 @@ static int count_one(struct arena *a, const struct cli_drain *d, int fd, struct 
     if (lock_count(fd) < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s cannot be locked", d->count_file);
     }
-    if (read_count(a, fd, &text) < 0 || keep_recent(a, text, d->now, &kept, &n) < 0) {
+    int64_t now = shared_time(d, fd);
+    if (read_count(a, fd, &text) < 0 || keep_recent(a, text, now, &kept, &n) < 0) {
         return gm_err_set(err, GM_ERR_FORMAT, "%s is no list of drains", d->count_file);
     }
     if (n >= d->limit) {
         return gm_err_set(err, GM_ERR_LIMIT, "%llu nodes were drained in the last hour, the limit",
                           (unsigned long long)n);
     }
-    const char *all = arena_printf(a, "%s%lld %s\n", kept, (long long)d->now, d->node);
-    size_t size = strlen(all);
+    const char *all = arena_printf(a, "%s%lld %s\n", kept, (long long)now, d->node);
+    const char *whole = padded(a, all, text.n);
+    size_t size = strlen(whole);
     /* What is longer first, so that a full disk leaves more lines and not fewer. */
-    if (pwrite(fd, all, size, 0) != (ssize_t)size || ftruncate(fd, (off_t)size) < 0 ||
+    if (pwrite(fd, whole, size, 0) != (ssize_t)size || ftruncate(fd, (off_t)strlen(all)) < 0 ||
         fsync(fd) < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", d->count_file, strerror(errno));
     }

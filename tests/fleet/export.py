@@ -292,6 +292,12 @@ def drains(exe, folder, counts):
         status, updates, text = s.run(True, before=["strace", "-f", "-o", "/dev/null", "-e",
                                                     "inject=pwrite64:error=ENOSPC"])
         counts.judge("full disk at the count", status == 0 and not updates, text)
+        s.node("IDLE")
+        s.count.write_text(f"{now - 4000} node-of-long-ago\n" * 3)
+        s.run(True, before=["strace", "-f", "-o", "/dev/null", "-e", "inject=ftruncate:signal=KILL"])
+        status, updates, text = s.run(True)
+        counts.judge("killed before the count was cut", len(updates) == 1 and s.count.read_text().count(" n1\n") == 2,
+                     f"{text} {s.count.read_text()!r}")
     for words in (["--drain"], ["--drain", "--drain-count", "x", "--root", "/"]):
         status, _, err = run(exe, "export", "slurm", *words)
         counts.judge(f"{words}", status == 2 and err, err)
