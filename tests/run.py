@@ -120,6 +120,9 @@ SUITES = [
     Suite("test", "fleet-report", 120, "{py} tests/fleet/report.py {exe}"),
     Suite("test", "fleet-report-page", 60, "{py} tests/fleet/report_page.py {exe}"),
     Suite("test", "fleet-query", 60, "{py} tests/fleet/query.py {exe}"),
+    # Go, root, and checkouts of both beside what was built: skipped, by name, without.
+    Suite("test-fleet", "fleet-kubernetes", 1800, "{py} tests/fleet/kubernetes_code.py {exe} --nfd {build}/node-feature-discovery "
+          "--npd {build}/node-problem-detector"),
     # With DuckDB and ClickHouse, which it downloads (200 MB): not part of CI.
     Suite("test-fleet", "fleet-query-engines", 900, "{py} tests/fleet/query.py {exe} {build}/query-engines"),
     # Needs root and Debian's Slurm.

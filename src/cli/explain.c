@@ -175,7 +175,8 @@ const struct cli_command cli_explain = {
     .summary = "reads a crash log and prints its cause and repair, or the page of one cause",
     .text =
         "LOG is a file with what a program printed, - is standard input (also without an argument\n"
-        "where something is piped in), and TEXT is used as it is. Each LOG is explained by itself.\n"
+        "where something is piped in), and TEXT is used as it is. Each LOG is explained by "
+        "itself.\n"
         "The name of a CAUSE prints that cause's page, even if a file has the same name: write\n"
         "./NAME for the file.\n"
         "\n"
