@@ -520,6 +520,7 @@ int py_env_open(struct root *r, struct arena *a, const char *target,
     }
     set_layout(&env);
     env.kind = find_kind(&env, &config);
+    py_manager(&env);
     set_suffixes(&env);
     note_other_versions(&env);
     py_syspath(&env, hints);

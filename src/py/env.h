@@ -108,14 +108,16 @@ struct py_env {
     struct arena *arena;
 
     enum py_env_kind kind;
-    const char *chosen_by;       // "argument", "VIRTUAL_ENV", "CONDA_PREFIX", "./.venv", "./venv"
-                                 // or "PATH"
+    const char *chosen_by;       // "argument", "VIRTUAL_ENV", "CONDA_PREFIX", "./.venv", "./venv",
+                                 // "./.pdm-python", "./.pixi/envs/default" or "PATH"
     const char *prefix;          // sys.prefix
     const char *base_prefix;     // sys.base_prefix; NULL if the base was not found
     const char *executable;      // as it would be started; NULL if there is none
     const char *executable_real; // the ELF file behind it; NULL if it cannot be reached
     const char *config;          // pyvenv.cfg, or NULL
     bool made_by_uv;
+    const char *manager; // "uv", "pixi", "conda", "poetry", "pdm", "pipenv": the tool that keeps
+                         // it, by what it leaves there and beside it; NULL: none is known
 
     int major, minor, micro;    // -1: not known
     const char *version_from;   // the file or name that gave the version
@@ -153,8 +155,8 @@ struct py_env {
 /*
  * Opens the environment `target`: its folder, an interpreter, a script that names its interpreter
  * in its first line, the name of an interpreter on PATH, or NULL for the active environment
- * (VIRTUAL_ENV, else CONDA_PREFIX, else .venv or venv in the working directory, else python3, else
- * python on PATH; pyenv's shims are followed).
+ * (VIRTUAL_ENV, else CONDA_PREFIX, else the working directory's: .venv or venv, what .pdm-python
+ * names, pixi's default; else python3, else python on PATH; pyenv's shims are followed).
  *
  * GM_ERR_LOOK: nothing is there. GM_ERR_FORMAT: the file is no executable. GM_ERR_UNSUPPORTED: it
  * is one, and not a Python that is modelled here.

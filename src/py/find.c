@@ -346,26 +346,42 @@ static bool is_trusted(struct finder *f, const char *folder)
                                       (st.st_uid == f->hints->uid || st.st_uid == 0));
 }
 
-/* The environment that a project keeps in its own folder, under the names that uv and Python's
- * documentation of venv use. */
+/* The environment that a project keeps in its own folder, under the names that uv, pixi and
+ * Python's documentation of venv use, or that pdm names. */
+static bool use_own(struct finder *f, const char *name, const char *folder)
+{
+    struct arena *a = f->env->arena;
+    if (!py_is_file(f->env, path_join(a, folder, "pyvenv.cfg")) &&
+        !py_is_dir(f->env, path_join(a, folder, "conda-meta"))) {
+        return false;
+    }
+    if (!is_trusted(f, folder)) {
+        py_note(f->env, "%s is passed over: it belongs to another user (name it to look at it)",
+                str_printable(a, folder));
+        return false;
+    }
+    return use_active(f, name, folder);
+}
+
 static bool use_working_folder(struct finder *f)
 {
-    static const char *const names[] = {"./.venv", "./venv"};
-    struct arena *a = f->env->arena;
-    for (size_t i = 0; is_set(f->hints->cwd) && i < sizeof names / sizeof *names; i++) {
-        const char *folder = path_join(a, f->hints->cwd, names[i] + 2);
-        if (!py_is_file(f->env, path_join(a, folder, "pyvenv.cfg"))) {
-            continue;
-        }
-        if (!is_trusted(f, folder)) {
-            py_note(f->env, "%s is passed over: it belongs to another user (name it to look at it)",
-                    str_printable(a, folder));
-            continue;
-        }
-        if (use_active(f, names[i], folder)) {
+    static const char *const names[] = {"./.venv", "./venv", "./.pixi/envs/default"};
+    enum { N_NAMES = sizeof names / sizeof *names };
+    const char *cwd = f->hints->cwd;
+    if (!is_set(cwd)) {
+        return false;
+    }
+    const char *pdm = py_manager_pdm(f->env, cwd);
+    if (pdm && is_trusted(f, path_join(f->env->arena, cwd, ".pdm-python")) &&
+        use_own(f, "./.pdm-python", pdm)) {
+        return true;
+    }
+    for (size_t i = 0; i < N_NAMES; i++) {
+        if (use_own(f, names[i], path_join(f->env->arena, cwd, names[i] + 2))) {
             return true;
         }
     }
+    py_manager_elsewhere(f->env, cwd);
     return false;
 }
 

@@ -31,6 +31,12 @@ int py_find(struct py_env *env, const char *target, const struct py_env_hints *h
 /* syspath.c: sets paths; needs the layout. */
 void py_syspath(struct py_env *env, const struct py_env_hints *hints);
 
+/* manager.c: sets manager; needs kind, prefix and made_by_uv. */
+void py_manager(struct py_env *env);
+const char *py_manager_pdm(struct py_env *env, const char *project);
+/* Notes the lock of a tool in a folder in which its environment was not found. */
+void py_manager_elsewhere(struct py_env *env, const char *project);
+
 /* dist.c: sets dists; needs paths. */
 void py_dists_list(struct py_env *env);
 

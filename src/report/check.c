@@ -4,6 +4,7 @@
 #include "model/live.h"
 #include "report/devices.h"
 #include "report/process.h"
+#include "variant/variant.h"
 
 static json_t *check_text(const struct model *m, const char *s)
 {
@@ -83,6 +84,22 @@ static json_t *host_json(const struct model *m)
     return o;
 }
 
+static json_t *conda_json(const struct model *m)
+{
+    struct variant_conda here;
+    json_t *o = json_object();
+    if (m->env->kind != PY_ENV_CONDA || !m->host) {
+        json_decref(o);
+        return json_null();
+    }
+    variant_conda(m->arena, m->host, m->kb, &here);
+    json_put(o, "__cuda", check_text(m, here.cuda));
+    json_put(o, "__cuda_why", check_text(m, here.cuda_why));
+    json_put(o, "__cuda_arch", check_text(m, here.arch));
+    json_put(o, "__cuda_arch_why", check_text(m, here.arch_why));
+    return o;
+}
+
 static json_t *python_json(const struct model *m)
 {
     json_t *o = json_object();
@@ -91,6 +108,8 @@ static json_t *python_json(const struct model *m)
         return o;
     }
     json_put(o, "kind", check_text(m, py_env_kind_name(e->kind)));
+    json_put(o, "manager", check_text(m, e->manager));
+    json_put(o, "conda", conda_json(m));
     json_put(o, "chosen_by", check_text(m, e->chosen_by));
     json_put(o, "prefix", check_text(m, e->prefix));
     json_put(o, "base_prefix", check_text(m, e->base_prefix));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/devices.h"
+#include "variant/variant.h"
 
 /* The brief form is to fit on a screen: what is cut is counted, and -v prints it. */
 enum {
@@ -92,6 +93,48 @@ static const char *version_of(const struct model *m)
                           : arena_printf(m->arena, "%d.%d.%d", e->major, e->minor, e->micro);
 }
 
+/* "venv, by uv", "conda, by pixi" */
+static const char *kind_of(const struct model *m)
+{
+    const char *kind = py_env_kind_name(m->env->kind), *by = m->env->manager;
+    return by && strcmp(by, kind) != 0 ? arena_printf(m->arena, "%s, by %s", kind, by) : kind;
+}
+
+static const char *version_in(const struct py_env *e, const char *name)
+{
+    for (size_t i = 0; i < e->n_dists; i++) {
+        if (e->dists[i].kind == PY_DIST_CONDA && strcmp(e->dists[i].name_normal, name) == 0) {
+            return e->dists[i].version;
+        }
+    }
+    return NULL;
+}
+
+/* What conda's solver was told to make the environment for, and what it would be told here. */
+static void conda_line(struct page *p)
+{
+    struct arena *a = p->m->arena;
+    struct variant_conda here;
+    if (p->m->env->kind != PY_ENV_CONDA || !p->m->host) {
+        return;
+    }
+    variant_conda(a, p->m->host, p->m->kb, &here);
+    const char *cuda = version_in(p->m->env, "cuda-version");
+    const char *arch = version_in(p->m->env, "cuda-arch");
+    if (p->brief && !cuda && !arch) {
+        return;
+    }
+    page_line(p, "conda",
+              arena_printf(a, "__cuda %s, __cuda_arch %s here; made for cuda-version %s%s%s",
+                           here.cuda       ? here.cuda
+                           : here.cuda_why ? "unknown"
+                                           : "none",
+                           here.arch       ? here.arch
+                           : here.arch_why ? "unknown"
+                                           : "none",
+                           cuda ? cuda : "none", arch ? ", cuda-arch " : "", arch ? arch : ""));
+}
+
 static void head_python(struct page *p)
 {
     const struct model *m = p->m;
@@ -99,7 +142,7 @@ static void head_python(struct page *p)
     page_line(p, "Python",
               arena_printf(m->arena, "%s (%s, %s)",
                            e->executable ? e->executable : "no interpreter found", version_of(m),
-                           py_env_kind_name(e->kind)));
+                           kind_of(m)));
     p->prefix = p->brief ? NULL : shown_prefix(m);
     p->site = p->brief ? NULL : shown_site(m);
     if (p->prefix) {
@@ -108,6 +151,7 @@ static void head_python(struct page *p)
     if (p->site) {
         page_line(p, "<site>", shorten_one(m->arena, p->site, p->prefix, "<env>"));
     }
+    conda_line(p);
     const char *known = known_packages(p);
     page_line(p, "packages",
               *known   ? known

@@ -93,8 +93,8 @@ static const char *cuda_of(struct arena *a, const struct host *h, struct kb *kb,
     return toolkit->cuda;
 }
 
-/* The highest of the NVIDIA GPUs, as the provider takes it; false where one is not known. */
-static bool highest(const struct host *h, unsigned *ret_major, unsigned *ret_minor)
+/* The highest or the lowest of the NVIDIA GPUs; false where one is not known. */
+static bool extreme(const struct host *h, bool lowest, unsigned *ret_major, unsigned *ret_minor)
 {
     *ret_major = *ret_minor = 0;
     for (size_t i = 0; i < h->gpus.n; i++) {
@@ -106,7 +106,8 @@ static bool highest(const struct host *h, unsigned *ret_major, unsigned *ret_min
         if (!two_numbers(g->compute_capability.value, &major, &minor)) {
             return false;
         }
-        if (major > *ret_major || (major == *ret_major && minor > *ret_minor)) {
+        bool above = major > *ret_major || (major == *ret_major && minor > *ret_minor);
+        if (!*ret_major || above != lowest) {
             *ret_major = major;
             *ret_minor = minor;
         }
@@ -165,7 +166,7 @@ static struct variant_namespace nvidia_of(struct arena *a, const struct host *h,
         return ret;
     }
     ret.state = HOST_YES;
-    if (highest(h, &sm_major, &sm_minor)) {
+    if (extreme(h, false, &sm_major, &sm_minor)) {
         variant_nvidia(a, major, minor, sm_major, sm_minor, &ret.features);
         return ret;
     }
@@ -175,6 +176,27 @@ static struct variant_namespace nvidia_of(struct arena *a, const struct host *h,
                                       .name = "sm_arch",
                                       .why = "the compute capability of a GPU is unknown"});
     return ret;
+}
+
+void variant_conda(struct arena *a, const struct host *h, struct kb *kb, struct variant_conda *ret)
+{
+    unsigned major = 0, minor = 0;
+    *ret = (struct variant_conda){0};
+    if (!has_nvidia(h)) {
+        ret->cuda_why = h->pci.state == HOST_UNKNOWN || h->wsl.is_wsl.state == HOST_YES
+                            ? "whether there is an NVIDIA GPU is unknown"
+                            : NULL;
+        ret->arch_why = ret->cuda_why;
+        return;
+    }
+    if (two_numbers(cuda_of(a, h, kb, &ret->cuda_why), &major, &minor)) {
+        ret->cuda = arena_printf(a, "%u.%u", major, minor);
+    }
+    if (extreme(h, true, &major, &minor)) {
+        ret->arch = arena_printf(a, "%u.%u", major, minor);
+    } else {
+        ret->arch_why = "the compute capability of a GPU is unknown";
+    }
 }
 
 /* ------------------------------------------------------------------ processors */

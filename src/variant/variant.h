@@ -94,6 +94,15 @@ void variant_nvidia(struct arena *a, unsigned cuda_major, unsigned cuda_minor, u
 void variant_machine(struct arena *a, const struct host *h, struct kb *kb,
                      struct variant_machine *ret);
 
+/* What conda and pixi find here: `__cuda`, the CUDA of the driver (conda, "Managing virtual
+ * packages"), and `__cuda_arch`, the lowest compute capability of all GPUs (conda-forge, "CUDA
+ * architecture detection", 2026-10-19). NULL: no such package, or, with a reason, unknown. */
+struct variant_conda {
+    const char *cuda, *arch;
+    const char *cuda_why, *arch_why;
+};
+void variant_conda(struct arena *a, const struct host *h, struct kb *kb, struct variant_conda *ret);
+
 /* Values that all support, in the order of the first; `names` are the machines', for reasons. */
 void variant_least(struct arena *a, const struct variant_machine *machines,
                    const char *const *names, size_t n, struct variant_machine *ret);

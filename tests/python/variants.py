@@ -204,6 +204,22 @@ def unknown(exe, top):
     counts.judge("without --preview", done.returncode == 2 and "--preview" in done.stderr, done.stderr)
 
 
+def conda(exe, top):
+    """conda's virtual packages: the driver's CUDA, and the lowest of the GPUs."""
+    for name, gpus, cuda, arch in (("two", [(8, 9), (7, 5)], "12.4", "7.5"), ("none", [], None, None)):
+        folder = top / f"conda-{name}"
+        meta = {f"/opt/conda/conda-meta/{package}.json": "{}" for package in ("python-3.11.7-h1_0_cpython", "cuda-version-12.8-h1_3",
+                                                                              "cuda-arch-9.0-h1_0")}
+        parts = [nvidia("550.90.07", *[(f"0000:{i + 1:02x}:00.0", GPUS[c], "NVIDIA GPU") for i, c in enumerate(gpus)])] if gpus else []
+        write(merged(system(), *parts, {"/opt/conda/conda-meta/history": "", "/opt/conda/lib/python3.11/os.py": "", **meta}), folder)
+        doc = json.loads(subprocess.run([exe, "check", "--root", folder, "/opt/conda", "--json"], capture_output=True, check=False).stdout)
+        here = doc["python"]["conda"]
+        counts.judge(f"conda, {name}", (here["__cuda"], here["__cuda_arch"], doc["python"]["manager"]) == (cuda, arch, "conda"), here)
+        text = subprocess.run([exe, "check", "--root", folder, "/opt/conda"], capture_output=True, text=True, check=False).stdout
+        counts.judge(f"conda, {name}, text", f"__cuda {cuda or 'none'}, __cuda_arch {arch or 'none'} here; made for cuda-version 12.8" in text
+                     and "cuda-arch 9.0" in text, text)
+
+
 # ------------------------------------------------------------------ order
 
 def by_pep(doc, static_lists):
@@ -306,6 +322,7 @@ def main():
         least(exe, top)
         installed(exe, top)
         unknown(exe, top)
+        conda(exe, top)
         orders(exe, top)
         if uv:
             with_uv(exe, top, uv)

@@ -237,6 +237,7 @@ static void test_uv(void **state)
     put_dir(t, "/w/.venv/lib/python3.13/site-packages");
     struct py_env env = open_env(t, NULL, (struct py_env_hints){.virtual_env = "/w/.venv"});
     assert_true(env.made_by_uv);
+    assert_string_equal(env.manager, "uv");
     assert_string_equal(env.chosen_by, "VIRTUAL_ENV");
     assert_string_equal(env.base_prefix, "/data/uv/cpython-3.13");
     assert_string_equal(env.executable_real, "/data/uv/cpython-3.13.1/bin/python3.13");
@@ -277,6 +278,7 @@ static void test_conda(void **state)
         "{\"files\": [\"lib/libcudnn.so.9\", \"a\\nb\", 7]}");
     struct py_env env = open_env(t, NULL, (struct py_env_hints){.conda_prefix = "/c/envs/e"});
     assert_int_equal(env.kind, PY_ENV_CONDA);
+    assert_string_equal(env.manager, "conda");
     assert_string_equal(env.chosen_by, "CONDA_PREFIX");
     assert_int_equal(env.micro, 13);
     struct py_dist *numpy = py_env_by_dist(&env, "numpy"), *cudnn = py_env_by_dist(&env, "cuDNN");
@@ -286,6 +288,76 @@ static void test_conda(void **state)
     assert_string_equal(py_dist_install(&env, cudnn)->installer, "conda");
     assert_ptr_equal(py_owner(&env, "/c/envs/e/lib/libcudnn.so.9").dist, cudnn);
     assert_null(py_owner(&env, "/c/envs/e/lib/libother.so").dist);
+}
+
+static void put_venv_at(struct tree *t, const char *folder, const char *config)
+{
+    put(t, str_concat(&t->arena, folder, "/pyvenv.cfg", ""), config);
+    put_elf(t, str_concat(&t->arena, folder, "/bin/python3", ""));
+}
+
+/* The files that the tools left with the versions that docs/python.md names. */
+static void test_managers(void **state)
+{
+    struct tree *t = *state;
+    static const char venv[] = "home = /usr/bin\nversion = 3.12.1\n";
+    static const char by_uv[] = "home = /usr/bin\nuv = 0.13.9\nversion_info = 3.12.1\n";
+    static const struct {
+        const char *folder, *config, *file, *text, *manager;
+    } rows[] = {
+        {"/plain/.venv", venv, NULL, NULL, NULL},
+        {"/uv/.venv", by_uv, "/uv/uv.lock", "", "uv"},
+        {"/po/.venv", venv, "/po/poetry.lock", "", "poetry"},
+        {"/h/.cache/pypoetry/virtualenvs/x-mtU2wzsS-py3.12", venv, NULL, NULL, "poetry"},
+        {"/pd/.venv", by_uv, "/pd/.pdm-python", "/pd/.venv/bin/python", "pdm"},
+        {"/pd2/.venv", venv, "/pd2/.pdm-python", "/elsewhere/bin/python", NULL},
+        {"/h/.local/share/pdm/venvs/x-ldP5Kn8E-3.12", venv, NULL, NULL, "pdm"},
+        {"/h/.local/share/virtualenvs/x-UVhL3WKa", venv,
+         "/h/.local/share/virtualenvs/x-UVhL3WKa/.project", "/x", "pipenv"},
+        {"/h/.local/share/virtualenvs/mine", venv, NULL, NULL, NULL},
+        {"/pip/.venv", venv, "/pip/Pipfile.lock", "{}", "pipenv"},
+        {"/po/other", venv, NULL, NULL, NULL}, // not the name under which poetry makes it
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        put_venv_at(t, rows[i].folder, rows[i].config);
+        if (rows[i].file) {
+            put(t, rows[i].file, rows[i].text);
+        }
+        struct py_env env = open_env(t, rows[i].folder, (struct py_env_hints){0});
+        if (rows[i].manager) {
+            assert_non_null(env.manager);
+            assert_string_equal(env.manager, rows[i].manager);
+        } else {
+            assert_null(env.manager);
+        }
+    }
+}
+
+/* In a project's folder: pdm's by the file that names it, pixi's by its place; poetry's is
+ * elsewhere, which is said. */
+static void test_project(void **state)
+{
+    struct tree *t = *state;
+    put_debian(t);
+    put_venv_at(t, "/h/venvs/p", "home = /usr/bin\nversion = 3.12.1\n");
+    put(t, "/pd/.pdm-python", "/h/venvs/p/bin/python\n");
+    put_elf(t, "/px/.pixi/envs/default/bin/python3.12");
+    put_link(t, "python3.12", "/px/.pixi/envs/default/bin/python3");
+    put(t, "/px/.pixi/envs/default/lib/python3.12/os.py", "");
+    put(t, "/px/.pixi/envs/default/conda-meta/pixi", "{}");
+    put(t, "/po/poetry.lock", "");
+    struct py_env_hints hints = {.path = "/usr/bin", .cwd = "/pd"};
+    struct py_env env = open_env(t, NULL, hints);
+    assert_string_equal(env.prefix, "/h/venvs/p");
+    assert_string_equal(env.chosen_by, "./.pdm-python");
+    hints.cwd = "/px";
+    env = open_env(t, NULL, hints);
+    assert_string_equal(env.prefix, "/px/.pixi/envs/default");
+    assert_string_equal(env.manager, "pixi");
+    hints.cwd = "/po";
+    env = open_env(t, NULL, hints);
+    assert_string_equal(env.chosen_by, "PATH");
+    assert_true(has_note(&env, "poetry env info --path"));
 }
 
 static void test_system(void **state)
@@ -733,6 +805,8 @@ int main(void)
         CASE(test_uv),
         CASE(test_free_threaded),
         CASE(test_conda),
+        CASE(test_managers),
+        CASE(test_project),
         CASE(test_system),
         CASE(test_fedora),
         CASE(test_pyenv_shim),
