@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Each command for PowerShell that `explain` and `fix` print is PowerShell, by its grammar.
+"""Each command for PowerShell that `explain`, `fix` and `setup` print is PowerShell, by its grammar.
 
     tests/explain/powershell.py GPUMEND
 
 The commands of every log of a Windows machine (corpus/, threads.jsonl, the collected cases) that are
-not said to be for the command prompt, those that kb/failures has for Windows, and those that `fix
---json` prints for the trees of tests/windows/check.py are parsed by tree-sitter's grammar of
+not said to be for the command prompt, those that kb/failures has for Windows, those that `fix
+--json` prints for the trees of tests/windows/check.py, and the scripts of `setup` for Windows are parsed by tree-sitter's grammar of
 PowerShell. It is not PowerShell itself: it says nothing about what a command does. Skipped without
 the packages tree-sitter and tree-sitter-powershell, which a person installs.
 """
@@ -62,6 +62,18 @@ def of_fix(exe):
                 yield from found(json.loads(done.stdout))
 
 
+def of_setup(exe):
+    listed = subprocess.run([exe, "setup", "--help"], capture_output=True, text=True, check=True).stdout
+    apps = re.search(r"APP is ([\w, \n-]+) or ([\w-]+)\.", listed)
+    for app in [*re.split(r",\s*", apps[1]), apps[2]]:
+        for machine in ("rtx-4070-windows", "rx-7900-xtx-windows", "rx-5700-xt-windows", "arc-a770-windows",
+                        "cpu-windows"):
+            done = subprocess.run([exe, "setup", app, "--for", machine, "--script", "powershell", "--into",
+                                   "my env's"], capture_output=True, check=False, timeout=TOOL_S)
+            if done.stdout:
+                yield "", done.stdout.decode()
+
+
 def found(document):
     """Every "powershell" of a document."""
     if isinstance(document, dict):
@@ -83,7 +95,8 @@ def main():
     parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language()))
     exe = str(Path(sys.argv[1]).resolve())
     commands = {}
-    for origin, pairs in (("explain", of_explain(exe)), ("kb", of_base()), ("fix", of_fix(exe))):
+    for origin, pairs in (("explain", of_explain(exe)), ("kb", of_base()), ("fix", of_fix(exe)),
+                          ("setup", of_setup(exe))):
         n = len(commands)
         for says, command in pairs:
             if FOR_POWERSHELL.search(says) or not FOR_PROMPT.search(says):
