@@ -4,6 +4,7 @@
 #include "container/internal.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kb/serves.h"
 #include "model/package.h"
@@ -54,12 +55,24 @@ static void add_framework(struct container_work *w)
     }
 }
 
+/* A Jetson may have none. */
+static bool has_smi(const struct container_work *w)
+{
+    static const char *const paths[] = {"/usr/bin/nvidia-smi", "/usr/sbin/nvidia-smi"};
+    bool found = w->q->host->tegra.is_tegra.state != HOST_YES;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && !found; i++) {
+        struct stat st;
+        found = root_stat(w->q->host_root, paths[i], &st) == 0;
+    }
+    return found;
+}
+
 static void add_trials(struct container_work *w)
 {
     if (w->s->gpu == CONTAINER_NO_GPU || w->s->gpu == CONTAINER_UNKNOWN_GPU) {
         return;
     }
-    if (w->s->gpu == CONTAINER_NVIDIA || w->s->gpu == CONTAINER_WSL) {
+    if ((w->s->gpu == CONTAINER_NVIDIA && has_smi(w)) || w->s->gpu == CONTAINER_WSL) {
         trial_add_word(w, add_trial(w, "lists each GPU that the container has"), "nvidia-smi");
     }
     if (w->s->program) {
@@ -205,7 +218,11 @@ static void add_inventory(struct container_work *w)
         return;
     }
     w->s->driver = module->state == HOST_YES ? module->value : NULL;
-    w->s->driver_from = w->s->driver ? module->where : module->why;
+    const struct host_fact *tegra = &w->q->host->tegra.release;
+    w->s->driver_from = w->s->driver ? module->where
+                        : tegra->state == HOST_YES
+                            ? arena_printf(w->a, "it is part of L4T %s", tegra->value)
+                            : module->why;
     const struct kb_driver *newest =
         w->s->driver ? kb_newest_toolkit(&drivers, w->s->driver) : NULL;
     w->s->driver_cuda = newest ? release_of(w->a, newest->cuda) : NULL;

@@ -288,6 +288,10 @@ def ours(exe, folder, said):
     jetson = said("jetson-orin", "docker")
     check("Jetson: the runtime", jetson["arguments"][:2] == ["--runtime", "nvidia"]
           and "NVIDIA_VISIBLE_DEVICES=all" in values(jetson, "environment"), jetson)
+    newer = on("docker", "jetson-orin", **{"/usr/sbin/nvidia-smi": ""})
+    check("Jetson: nvidia-smi is a test where the board has it", [
+        any("nvidia-smi" in t["command"] for t in x["trials"]) for x in (jetson, newer)] ==
+        [False, True], (jetson, newer))
     wsl = on("docker", "wsl-good", **{"/mnt/wsl/docker-desktop/shared": ""})
     check("Docker Desktop in WSL brings the toolkit", values(wsl, "first") == [], wsl)
     for name, enforce, boolean, expected in (("enforced", "1", "0 0", ["label=disable"]),
