@@ -179,6 +179,42 @@ static void replace_wrong(struct plan_work *x, const struct diag_finding *f, edi
     }
 }
 
+/* ------------------------------------------------------------------ what comes of it */
+
+/* What the libraries that are found now open in their turn: the requests that fail. */
+static plan_lacks lacks_appeared(struct plan_work *x, const struct plan_verdict *v)
+{
+    plan_lacks ret = {0};
+    plan_texts names = plan_names_appeared(x, v);
+    const struct model *m = &v->replayed->model;
+    for (size_t i = 0; names.n && i < m->processes.n; i++) {
+        const struct model_process *p = m->processes.items[i];
+        for (size_t k = 0; p->ldso && k < p->ldso->requests.n; k++) {
+            const struct ldso_request *r = p->ldso->requests.items[k];
+            if (r->outcome == LDSO_NOT_FOUND && plan_has(&names, r->name)) {
+                VEC_PUSH(x->a, &ret, (struct plan_lack){{r->name, r, NULL}, p});
+            }
+        }
+    }
+    return ret;
+}
+
+static void edit_appeared(struct plan_work *x, edit_list *best, struct plan_verdict *found)
+{
+    for (int tries = 0; tries < PLAN_TRIES_MAX && found->appeared.n; tries++) {
+        struct plan_verdict v;
+        plan_texts files = {0};
+        edit_list tried = copy_of(x, best);
+        plan_lacks lacks = lacks_appeared(x, found);
+        if (!add_lacking(x, &lacks, &tried, &files) || !edits_judge(x, &tried, &v) ||
+            !plan_is_better(&v, found)) {
+            return;
+        }
+        *best = tried;
+        *found = v;
+    }
+}
+
 /* ------------------------------------------------------------------ the way */
 
 static struct plan_step edit_step(struct plan_work *x, const struct ldso_overlay_edit *e)
@@ -218,6 +254,7 @@ void plan_add_edit(struct plan_work *x)
     if (edits.n == 0) {
         return;
     }
+    edit_appeared(x, &edits, &found);
     struct plan_way *way =
         plan_way_new(x, PLAN_FILES, "Change where files of the environment look for libraries.");
     for (size_t i = 0; i < edits.n; i++) {

@@ -33,6 +33,10 @@ struct plan_verdict {
 /* False: it cannot be replayed. */
 bool plan_judge(struct plan_work *x, const struct model_change *c, struct plan_verdict *ret);
 
+/* Libraries that are installed and that something does not find with the change, and did not ask
+ * for before. */
+plan_texts plan_names_appeared(struct plan_work *x, const struct plan_verdict *v);
+
 /* Fills the way's proof from the verdict; false if the change is worse or mends nothing. */
 bool plan_prove(struct plan_work *x, const struct plan_verdict *v, struct plan_way *way);
 

@@ -315,6 +315,34 @@ static void try_copies(struct plan_work *x, const struct diag_finding *f, struct
     }
 }
 
+/* What a library of the set opens when it is used is its own to find: cuBLAS opens NVRTC. A repair
+ * that leads to the next finding does not end, so that those libraries are loaded as well. */
+static void cover_appeared(struct plan_work *x, struct search *s)
+{
+    for (int tries = 0; tries < PLAN_TRIES_MAX && s->found.appeared.n; tries++) {
+        struct plan_set set = {.links = s->best->links};
+        struct plan_verdict v;
+        plan_texts names = plan_names_appeared(x, &s->found);
+        for (size_t i = 0; i < s->best->paths.n; i++) {
+            VEC_PUSH(x->a, &set.paths, s->best->paths.items[i]);
+        }
+        for (size_t i = 0; i < names.n && set.paths.n < PLAN_PRELOADS_MAX; i++) {
+            const char *file = paths_have_name(&set.paths, names.items[i])
+                                   ? NULL
+                                   : plan_file_for(x, names.items[i], &set.paths);
+            if (file) {
+                VEC_PUSH(x->a, &set.paths, file);
+            }
+        }
+        if (set.paths.n == s->best->paths.n || !judge_set(x, &set, &v) ||
+            !plan_is_better(&v, &s->found)) {
+            return;
+        }
+        *s->best = set;
+        s->found = v;
+    }
+}
+
 void plan_find_preloads(struct plan_work *x, struct plan_set *ret, struct plan_set *ret_shadowed)
 {
     struct search s = {0};
@@ -332,6 +360,7 @@ void plan_find_preloads(struct plan_work *x, struct plan_set *ret, struct plan_s
             try_copies(x, f, &s);
         }
     }
+    cover_appeared(x, &s);
 }
 
 /* ------------------------------------------------------------------ the way */

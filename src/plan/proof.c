@@ -252,6 +252,21 @@ static bool proof_compare_process(struct plan_work *x, const struct plan_verdict
     return true;
 }
 
+plan_texts plan_names_appeared(struct plan_work *x, const struct plan_verdict *v)
+{
+    plan_texts names = {0};
+    for (size_t i = 0; i < v->appeared.n; i++) {
+        const struct diag_finding *f = v->appeared.items[i];
+        if (f->cause == DIAG_LIBRARY_NOT_ON_PATH) {
+            VEC_PUSH(x->a, &names, f->culprit);
+            for (size_t k = 0; k < f->likewise.n; k++) {
+                VEC_PUSH(x->a, &names, f->likewise.items[k]);
+            }
+        }
+    }
+    return names;
+}
+
 bool plan_prove(struct plan_work *x, const struct plan_verdict *v, struct plan_way *way)
 {
     key_list kept = {0};

@@ -41,7 +41,7 @@ OFFERED = {
     'application-that-fails-with-its-part': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-required-by-the-application': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-with-blanks': ['env', 'link', 'hook', 'edit'],
-    'not-on-path-and-what-it-asks-for': ['env', 'preload', 'link', 'hook', 'edit'],
+    'not-on-path-and-what-it-asks-for': ['env', 'preload', 'hook', 'edit edit', 'link'],
     'not-on-path-cudnn': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-toolkit': ['env', 'preload', 'hook', 'edit'],
     'cupy-beside-the-next-cuda': ['env', 'preload', 'hook', 'edit'],
