@@ -219,6 +219,23 @@ static bool span_matters(const struct timeline *t, const struct span *s)
     return count_new(t, s) || span_key(t, s);
 }
 
+/* What is missed by a load that nothing else needs; NULL: the load is required, or not such a one.
+ */
+static const char *only_for(const struct timeline *t, size_t load)
+{
+    const json_t *attempts = html_list(t->process, "attempts");
+    for (size_t i = 0; i < json_array_size(attempts); i++) {
+        const json_t *at = json_array_get(attempts, i), *first = json_object_get(at, "first_load");
+        json_int_t begin = json_integer_value(first),
+                   n = json_integer_value(json_object_get(at, "n_loads"));
+        if (json_is_integer(first) && (json_int_t)load >= begin && (json_int_t)load < begin + n &&
+            json_is_false(json_object_get(at, "required")) && html_has(at, "feature")) {
+            return html_member(at, "feature");
+        }
+    }
+    return NULL;
+}
+
 static void put_load(struct timeline *t, size_t i)
 {
     const struct html *h = t->h;
@@ -232,6 +249,13 @@ static void put_load(struct timeline *t, size_t i)
     fputs("</code> from <code>", h->file);
     html_text(h, html_base(html_member(load, "caller")));
     fputs("</code>: ", h->file);
+    const char *feature = html_has(load, "glibc_says") ? only_for(t, i) : NULL;
+    if (feature && n == 0) {
+        fputs("<span class=\"soft\">not there; it is needed for this alone: ", h->file);
+        html_text(h, feature);
+        fputs("</span></li>\n", h->file);
+        return;
+    }
     if (html_has(load, "glibc_says")) {
         fputs("<span class=\"failed\">fails</span>: ", h->file);
         html_text(h, html_member(load, "glibc_says"));

@@ -174,6 +174,22 @@ def of_trees(exe, top):
     return pages, worlds
 
 
+def of_packages(exe, top):
+    """A page for people: what is optional is not shown as a failure, what is healthy not as a clash."""
+    t = tree.Tree(top / "packages/root").python()
+    t.ctranslate2()
+    at = ["check", "--root", t.top, t.prefix, "--import", "ctranslate2", "--html", "-"]
+    _, text, _ = run(exe, *at)
+    check("a load for one feature alone names it", "needed for this alone: tensor parallelism over MPI" in text and
+          "libmpi.so.40: cannot open" not in text.split('id="data"')[0], re.findall("libmpi[^\n]*", text)[:3])
+    check("a library that is not found is open, with why", "libcublas.so.12: cannot open shared object" in text)
+    t.pip_cublas()
+    shown = run(exe, *at)[1]
+    before, after = shown.find("before the repair"), shown.find("after the repair")
+    check("before and after the repair, one above the other, the winner marked", 0 < before < after and
+          re.search(r'class="(won|taken)[^>]*>|<strong>taken|taken</', shown[after:]), shown[after:after + 900])
+
+
 def of_size(exe, top):
     t = many(top / "many", 500)
     done = run(exe, "check", "--root", t.top, PROGRAM, "--html", top / "many.html")
@@ -299,6 +315,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpumend-html-") as folder:
         top = Path(folder)
         pages, worlds = of_trees(exe, top)
+        of_packages(exe, top)
         of_size(exe, top)
         of_names(exe, top, worlds)
         of_paths(exe, top)
