@@ -29,6 +29,10 @@ windows: all
 		-Dnative=$(abspath $(BUILD)) $(BUILD)-windows
 	@ninja -C $(BUILD)-windows gpumend.exe
 
+# The Python package for Windows in dist/, around that gpumend.exe.
+wheel-windows: windows
+	@scripts/wheel-windows $(BUILD)-windows/gpumend.exe dist
+
 # The executable and the C library for aarch64, by Debian's cross compiler.
 aarch64: all
 	@scripts/setup test
@@ -96,4 +100,4 @@ release: wheel
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run windows aarch64 test test-long test-explain test-scenarios test-stacks test-memory test-fleet test-setup test-windows test-packages test-machines test-emulated differential bench mutants fuzz install wheel dist release clean
+.PHONY: all run windows wheel-windows aarch64 test test-long test-explain test-scenarios test-stacks test-memory test-fleet test-setup test-windows test-packages test-machines test-emulated differential bench mutants fuzz install wheel dist release clean

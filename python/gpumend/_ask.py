@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ._run import Error, ask, import_words, target_words
+from ._run import WINDOWS, Error, ask, import_words, target_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,6 +87,8 @@ def check(target: Path | None = None, *, imports: Sequence[str] | None = None,
     root: look at the file system below this folder, a container's or another machine's.
     pid: look at a running process.
     """
+    if WINDOWS:
+        return _windows_check(target, imports, root, pid)
     words = import_words(imports)
     if root is not None:
         words += ["--root", os.fspath(root)]
@@ -98,6 +100,35 @@ def check(target: Path | None = None, *, imports: Sequence[str] | None = None,
     return Report(verdict=document["verdict"],
                   findings=tuple(map(_finding, document["findings"])),
                   fine=tuple(document["fine"]), notes=tuple(document["notes"]), document=document)
+
+
+def _refuse(**given: object) -> None:
+    """What gpumend.exe has no option for."""
+    for name, value in given.items():
+        if value:
+            raise Error("%s is not available on Windows" % name, 3)
+
+
+def _windows_finding(f: dict[str, Any], script: str) -> Finding:
+    """The document of a Windows machine has other members (docs/json/check-windows.schema.json)."""
+    repairs = tuple(Repair("python" if r["python"] else "text", r["says"],
+                           r["powershell"] or r["cmd"] or r["python"]) for r in f["repairs"])
+    return Finding(cause=f["id"], cause_class=f["class"], severity=f["severity"], culprit=f["title"],
+                   summary=f["title"], evidence=(f["evidence"],), likewise=(), scripts=(script,),
+                   repairs=repairs)
+
+
+def _windows_check(target: Path | None, imports: Sequence[str] | None, root: Path | None,
+                   pid: int | None) -> Report:
+    _refuse(imports=imports, pid=pid is not None)
+    words = ["--root", os.fspath(root)] if root is not None else []
+    if target is not None or root is None:
+        words += target_words(target)
+    document = ask("check", words)
+    found = tuple(_windows_finding(f, e["path"]) for e in document["environments"] for f in e["findings"])
+    unknown = tuple(text for e in document["environments"] for text in e["unknown"])
+    return Report(verdict=document["verdict"], findings=found, fine=(),
+                  notes=unknown + tuple(document["not_looked_at"]), document=document)
 
 
 # ---- choose ----------------------------------------------------------------------------------------
@@ -145,7 +176,9 @@ def choose(model: str | None = None, app: str | None = None, *, memory_gib: floa
     compute_type: this one and no other, "int8_float16".
     require_gpu: no GPU is an answer without a device, not the CPU.
     """
-    words = target_words(target)
+    if WINDOWS:  # where the packages of an environment are not asked
+        _refuse(target=target is not None)
+    words = [] if WINDOWS else target_words(target)
     for option, value in (("--model", model), ("--app", app), ("--memory-gib", memory_gib),
                           ("--compute-type", compute_type)):
         if value is not None:
@@ -285,6 +318,9 @@ def fix(target: Path | None = None, *, imports: Sequence[str] | None = None,
     select: the number of a repair, as `gpumend fix` prints it.
     packages: packages of the environment may be changed, by its own pip or by uv.
     """
+    if WINDOWS:
+        raise Error("fix() is not available on Windows; check() has the repairs, enable() and preload() make "
+                    "those that need no installer", 3)
     words = [*target_words(target), "--apply", *import_words(imports)]
     if select is not None:
         words += ["--select", str(select)]
@@ -305,6 +341,8 @@ def undo(target: Path | None = None, *, journal: int | None = None) -> int | Non
     journal: which one; without it the latest. The number of the journal that was taken back; None
     if there was none. Error if others have changed the files since: nothing is changed then.
     """
+    if WINDOWS:
+        raise Error("undo() is not available on Windows; disable() takes back what enable() did", 3)
     words = [*target_words(target), "--undo"]
     if journal is not None:
         words.append(str(journal))
@@ -319,7 +357,7 @@ class Enabled:
     """The start-up hook that enable() has put into an environment."""
 
     journal: int
-    """Number of the journal, as `gpumend fix --list` shows it."""
+    """Number of the journal, as `gpumend fix --list` shows it; 0 on Windows, which has none."""
     title: str
     verified: bool
     """The environment's own interpreter found every library with it."""
@@ -333,6 +371,13 @@ def enable(target: Path | None = None, *, imports: Sequence[str] | None = None) 
     Two files are added to site-packages; disable() takes them out again. The hook is tried out by the
     environment's interpreter. Error if no hook helps: the environment is then as it was.
     """
+    if WINDOWS:
+        _refuse(imports=imports)
+        d = ask("enable", target_words(target), limit_s=None)
+        if d["result"] not in ("verified", "not-verified"):
+            raise Error("no start-up hook helps here" if d["result"] is None else
+                        "the hook did not help and was taken back: %s" % d["why"], 1)
+        return Enabled(journal=0, title="a start-up hook", verified=d["result"] == "verified", why=d["why"])
     d = ask("enable", [*target_words(target), *import_words(imports)], limit_s=None)
     if d["taken_back"] or d["journal"] is None:
         raise Error("the hook did not help and was taken back: %s" % d["why"], 1)
@@ -343,8 +388,10 @@ def enable(target: Path | None = None, *, imports: Sequence[str] | None = None) 
 def disable(target: Path | None = None) -> int | None:
     """Takes the start-up hook out: the environment is byte for byte what it was before.
 
-    The number of the journal that was taken back; None if there was no hook.
+    The number of the journal that was taken back (0 on Windows); None if there was no hook.
     """
+    if WINDOWS:
+        return 0 if ask("disable", target_words(target))["removed"] else None
     journal: int | None = ask("disable", target_words(target))["journal"]
     return journal
 

@@ -9,7 +9,7 @@ import _thread
 import ctypes
 import os
 
-from ._run import Error, ask, import_words, target_words
+from ._run import WINDOWS, Error, ask, import_words, target_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,6 +125,42 @@ def _load(path: str, soname: str | None) -> Library:
     return Library(path, "loaded")
 
 
+def _windows_handle(name: str) -> int:
+    """What is loaded under a path or a base name; 0: nothing."""
+    handle = ctypes.WinDLL("kernel32", use_last_error=True).GetModuleHandleW  # type: ignore[attr-defined]
+    handle.argtypes, handle.restype = (ctypes.c_wchar_p,), ctypes.c_void_p
+    return handle(name) or 0
+
+
+def _windows_load(path: str) -> Library:
+    if _windows_handle(path):
+        return Library(path, "was-loaded")
+    if _windows_handle(os.path.basename(path)):
+        return Library(path, "other-loaded")
+    try:
+        ctypes.CDLL(path)
+    except OSError as error:
+        return Library(path, "not-loaded", str(error))
+    return Library(path, "loaded")
+
+
+def _windows_perform(target: Path | None) -> Preloaded:
+    """What a start-up hook would do, in this process: folders that are searched, folders in front of
+    PATH, libraries in their order."""
+    from ._run import own_environment
+    folder = own_environment() if target is None else os.fspath(target)
+    n_findings = len(ask("check", target_words(folder))["environments"][0]["findings"])
+    program = os.path.join(folder, "Scripts", "python.exe")
+    program = program if os.path.exists(program) else os.path.join(folder, "python.exe")
+    plan = ask("run", ["--json", "--", program], last=False)
+    hook = plan["hook"] or {"searched": (), "on_path": (), "libraries": ()}
+    for searched in hook["searched"]:
+        os.add_dll_directory(searched)  # type: ignore[attr-defined]
+    if hook["on_path"]:
+        os.environ["PATH"] = os.pathsep.join([*hook["on_path"], os.environ.get("PATH", "")])
+    return Preloaded([_windows_load(path) for path in hook["libraries"]], n_findings, plan["left"])
+
+
 def _loads(way: dict[str, Any]) -> bool:
     """Whether a way consists of loading alone: nothing else can be done in a running process."""
     return way["reach"] == "start" and all(step["kind"] == "preload" for step in way["steps"])
@@ -162,7 +198,7 @@ def preload(imports: Sequence[str] | None = None, *, target: Path | None = None,
     words = [*target_words(target), *import_words(imports), "--in-process"]
     with _one_at_a_time:
         try:
-            done = _perform(ask("fix", words))
+            done = _windows_perform(target) if WINDOWS else _perform(ask("fix", words))
         except Error as error:
             if strict:
                 raise

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 LIMIT_S = 300
 # What decides at the start of a process, and not when it is changed later.
 AT_START = (b"LD_", b"GLIBC_TUNABLES", b"PYTHON")
+WINDOWS = os.name == "nt"
+NO_WINDOW = 0x08000000 if WINDOWS else 0  # subprocess.CREATE_NO_WINDOW: a program without a console gets none
 
 
 class Error(Exception):
@@ -37,16 +39,32 @@ def executable() -> str:
 
     PATH is not asked: what lies there could be of another version. Installers put a package into
     `lib/python3.X/site-packages` and its programs into `bin` beside `lib`; with `pip --home` into
-    `lib/python`; with `pip --target` the programs are in a `bin` beside the package. No other folder
-    above the package is searched: it can be anybody's, such as /tmp.
+    `lib/python`; with `pip --target` the programs are in a `bin` beside the package. On Windows they
+    are in `Scripts`, beside `Lib` or, of a user, beside `site-packages`. No other folder above the
+    package is searched: it can be anybody's, such as /tmp.
     """
     site = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parts = site.split(os.sep)
+    if WINDOWS:
+        return _first([os.path.join(site, "bin", "gpumend.exe"), *_scripts(site, parts)])
     places = [os.path.join(site, "bin", "gpumend")]
     if parts[-2:] in (["lib", "python"], ["lib64", "python"]):
         places.append(os.path.join(os.sep.join(parts[:-2]), "bin", "gpumend"))
     if parts[-1] in ("site-packages", "dist-packages") and parts[-3:-2] in (["lib"], ["lib64"]):
         places.append(os.path.join(os.sep.join(parts[:-3]), "bin", "gpumend"))
+    return _first(places)
+
+
+def _scripts(site: str, parts: list[str]) -> list[str]:
+    """Where gpumend.exe is, for a package in `site`."""
+    if parts[-1].lower() != "site-packages":
+        return []
+    above = os.path.dirname(site)
+    prefix = os.path.dirname(above) if parts[-2].lower() == "lib" else above
+    return [os.path.join(prefix, "Scripts", "gpumend.exe")]
+
+
+def _first(places: list[str]) -> str:
     for place in places:
         if os.access(place, os.X_OK) and os.path.isfile(place):
             return place
@@ -55,18 +73,22 @@ def executable() -> str:
 
 def own_environment() -> str:
     """This interpreter's environment, as a target."""
+    if WINDOWS:
+        return sys.prefix
     if os.path.basename(sys.executable or "").startswith("python"):
         return sys.executable
     return sys.prefix  # embedded: the executable is another program
 
 
-def variables() -> dict[bytes, bytes]:
+def variables() -> dict[bytes, bytes] | None:
     """The variables that count in this process.
 
     The loader and Python have read theirs at the start: of these the values of the start count, of
     all others those of now. A program that writes its title over them (setproctitle) has left no
-    values of the start; then those of now are the best there is.
+    values of the start; then those of now are the best there is. None: those of this process.
     """
+    if WINDOWS:  # what a process is given there is what os.environ has
+        return None
     now = dict(os.environb)
     try:
         with open("/proc/self/environ", "rb") as file:
@@ -93,16 +115,16 @@ def import_words(imports: Sequence[str] | None) -> list[str]:
 
 
 def ask(command: str, words: Sequence[str], given: bytes = b"",
-        limit_s: int | None = LIMIT_S) -> dict[str, Any]:
+        limit_s: int | None = LIMIT_S, last: bool = True) -> dict[str, Any]:
     """Runs `gpumend COMMAND WORDS --json`, with `given` as its standard input, and returns the
     document; Error if it prints none. What changes files has no limit: it would be cut off in the
     middle, and each of its trials has a limit of its own."""
     import json
     import subprocess
     try:
-        done = subprocess.run([executable(), command, *words, "--json"], env=variables(),
+        done = subprocess.run([executable(), command, *words, *(["--json"] if last else [])], env=variables(),
                               input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=limit_s)
+                              timeout=limit_s, creationflags=NO_WINDOW)
     except OSError as error:
         raise Error("the executable does not start: %s" % error) from error
     except (subprocess.TimeoutExpired, ValueError) as error:

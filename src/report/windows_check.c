@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "diag/cause.h"
 #include "report/devices.h"
 
 /* What no file says, and what is not modelled: the verdict is never "ok" because of these. */
@@ -43,7 +44,9 @@ static json_t *windows_finding_json(struct arena *a, const struct diag_windows_f
     for (size_t i = 0; i < f->repairs.n; i++) {
         (void)json_array_append_new(repairs, report_windows_repair_json(a, &f->repairs.items[i]));
     }
-    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o}", "id", f->cause, "severity", f->severity, "title",
+    const struct diag_cause_row *row = diag_cause_by_id(f->cause);
+    return json_pack("{s:s,s:o,s:s,s:o,s:o,s:o,s:o}", "id", f->cause, "class",
+                     row ? json_string(row->class) : json_null(), "severity", f->severity, "title",
                      out_json_text(a, f->title), "evidence", out_json_text(a, f->evidence),
                      "repair", out_json_text(a, f->repairs.n ? f->repairs.items[0].says : NULL),
                      "repairs", repairs);

@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import wine  # noqa: E402
 import winpython  # noqa: E402
 
+TOP = Path(__file__).resolve().parent.parent.parent
 # As CTranslate2's own __init__.py: its folder is searched, each of its DLLs loaded by its path.
 INIT = """import ctypes, glob, os
 folder = os.path.dirname(__file__)
@@ -239,7 +240,7 @@ def job(w):
     w.drive([["C:\\Python311\\python.exe", "-B", "C:\\work\\parent.py"]])
     first = beat.read_text()
     time.sleep(1.5)
-    w.count("job: without gpumend it lives on", beat.read_text() != first)
+    w.count("job: without gpumend it lives on", first == "299" or beat.read_text() != first)  # 299: to its end
 
 
 SET = "HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\"
@@ -311,6 +312,62 @@ def registry(w, linux):
             (err, again.stderr, held))
 
 
+API = """import json, gpumend
+def failed(call):
+    try: call()
+    except gpumend.Error as error: return error.status
+    return None
+found = gpumend.check()
+said = {"executable": gpumend.executable(), "verdict": found.verdict, "causes": [f.cause for f in found.findings],
+        "classes": [f.cause_class for f in found.findings], "repairs": [r.text for f in found.findings for r in f.repairs],
+        "page": gpumend.explain("dll-missing").cause,
+        "log": gpumend.explain_log("OSError: [WinError 126] The specified module could not be found. Error loading "
+                                   "\\"C:\\\\x\\\\torch\\\\lib\\\\fbgemm.dll\\" or one of its dependencies.").cause,
+        "choose": gpumend.choose().device, "fix": failed(gpumend.fix), "undo": failed(gpumend.undo),
+        "enabled": gpumend.enable().verified, "disabled": gpumend.disable(), "again": gpumend.disable()}
+done = gpumend.preload()
+said["preload"] = [done.ok, done.n_findings, done.error, done.left]
+import ctranslate2
+said["imported"] = True
+print(json.dumps(said))
+"""
+
+
+def wheel(w):
+    """The wheel for Windows: the same twice, what pip installs, and the package's calls."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = []
+        for name in ("one", "two"):
+            done = subprocess.run([str(TOP / "scripts/wheel-windows"), str(w.exe), f"{folder}/{name}"],
+                                  capture_output=True, text=True, check=True)
+            made.append(Path(done.stdout.strip()))
+        w.count("wheel: the same twice", made[0].read_bytes() == made[1].read_bytes())
+        w.count("wheel: its tag", made[0].name.endswith("-py3-none-win_amd64.whl"), made[0].name)
+        done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
+                               "--platform", "win_amd64", "--only-binary", ":all:", "--target", f"{folder}/there",
+                               str(made[0])], capture_output=True, text=True, check=False)
+        there = Path(folder) / "there"
+        w.count("wheel: pip for another platform", done.returncode == 0
+                and (there / "bin/gpumend.exe").read_bytes() == w.exe.read_bytes()
+                and sorted(p.name for p in (there / "gpumend").glob("*.*")) == sorted(
+                    [p.name for p in (TOP / "python/gpumend").glob("*.py")] + ["_version.py", "py.typed"]), done)
+        (w.work / made[0].name).write_bytes(made[0].read_bytes())
+    python = "C:\\Python311\\python.exe"
+    (w.work / "api.py").write_text(API)
+    pip, api, main_ = w.drive([
+        [python, "-m", "pip", "install", "--no-index", "--no-compile", "C:\\work\\" + made[0].name],
+        [python, "-B", "C:\\work\\api.py"], [python, "-B", "-m", "gpumend", "chekc"]])
+    w.count("wheel: pip of Windows", pip[0] == 0 and (w.python / "Scripts/gpumend.exe").exists(), pip)
+    said = json.loads(api[1] or "{}")
+    wanted = {"executable": "C:\\Python311\\Scripts\\gpumend.exe", "verdict": "broken",
+              "causes": ["library-not-on-path"], "page": "dll-missing", "choose": "cpu", "fix": 3, "undo": 3,
+              "enabled": True, "disabled": 0, "again": None, "preload": [True, 1, None, []], "imported": True}
+    for name, value in wanted.items():
+        w.count(f"wheel: {name}", said.get(name, "absent") == value, (said.get(name), "" if said else api))
+    w.count("wheel: explain_log", said.get("log"), said)
+    w.count("wheel: python -m gpumend", main_[0] == 2 and "did you mean check" in main_[2], main_)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("gpumend", type=Path)
@@ -334,6 +391,7 @@ def main():
             refusals(w)
             run(w, random.Random(args.seed), args.words)
             job(w)
+            wheel(w)
             registry(w, args.gpumend.resolve())
         finally:
             subprocess.run(["wineserver", "-k"], env=w.wine.env, check=False)
