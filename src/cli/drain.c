@@ -45,6 +45,14 @@ static const char *value_of(struct arena *a, struct str text, const char *key, b
     return NULL;
 }
 
+/* scontrol(1) takes "n[1-9]", "n1,n2" and "ALL" for a name, and would drain as many. */
+static int check_name(const char *node, struct gm_err *err)
+{
+    size_t n = strspn(node, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+    bool is_one = *node && *node != '-' && !node[n] && !str_eq_nocase(str_of(node), STR("ALL"));
+    return is_one ? 0 : gm_err_set(err, GM_ERR_USAGE, "its name is not that of one node");
+}
+
 /* How a node stands: in use, out of use by gpumend's own drain, or out of use by others. */
 enum standing { IN_USE, DRAINED_HERE, OTHERS };
 
@@ -56,7 +64,8 @@ static int standing_of(struct arena *a, const struct cli_drain *d, enum standing
                                              "UNKNOWN", "ERROR", "INVALID"};
     const char *const words[] = {"show", "node", d->node, NULL};
     struct str text = {0};
-    int rc = ask_scontrol(a, words, &text, err);
+    int rc = check_name(d->node, err);
+    rc = rc < 0 ? rc : ask_scontrol(a, words, &text, err);
     if (rc < 0) {
         return rc;
     }

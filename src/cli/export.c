@@ -149,10 +149,10 @@ static void drain_or_resume(struct export *e, bool is_broken, const char *senten
     int rc = is_broken ? cli_drain_node(a, &d, sentence, &done, &err)
                        : cli_drain_resume(a, &d, &done, &err);
     if (rc < 0) {
-        (void)cli_fail(CLI_OK, "export: %s was not %s: %s", e->node,
+        (void)cli_fail(CLI_OK, "export: %s was not %s: %s", str_printable(a, e->node),
                        is_broken ? "drained" : "resumed", str_printable(a, err.text));
     } else if (done) {
-        (void)cli_fail(CLI_OK, "export: %s: %s", e->node, done);
+        (void)cli_fail(CLI_OK, "export: %s: %s", str_printable(a, e->node), done);
     }
 }
 

@@ -11,7 +11,8 @@
  *
  *   nvidia :: cuda_version_lower_bound   each CUDA version from 11 up to that of the driver
  *   nvidia :: sm_arch                    of the GPU 8.9: 89_real, 88_real, ... 80_real, and
- *                                        80_virtual; of the largest compute capability alone
+ *                                        80_virtual; of the largest compute capability alone,
+ *                                        and nothing below 5.0
  *   amd    :: gfx_arch                   the targets of the GPUs
  *   x86_64 :: level                      v1 up to that of the processor
  *

@@ -268,6 +268,14 @@ def drains(exe, folder, counts):
         s.node("IDLE")
         status, updates, text = s.run(True, "--drain-limit", 1)
         counts.judge(f"a count {what}", len(updates) == want and status == 0, text)
+    for name in ("ALL", "all", "n[1-3]", "n1,n2", "n1 State=RESUME", "--help", "n\n1", "n1;reboot", "n\u00e9"):
+        s.node("IDLE")
+        s.count.write_text("")
+        (s.folder / "asked").write_text("")
+        status, _, err = run(exe, "export", "slurm", "--node", name, "--drain", "--drain-count", s.count, "--gpus", 64,
+                             PATH=f"{s.folder}:/usr/bin:/bin")
+        counts.judge(f"{name!r} is no node", status == 0 and not (s.folder / "asked").read_text() and not s.count.read_text() and
+                     "not that of one node" in err and err.count("\n") == 1, err)
     s.count.unlink()
     s.count.mkdir()
     s.node("IDLE")

@@ -32,7 +32,7 @@ PLACES = {"/etc/prometheus": True, "/etc/systemd/system": False, "/etc/kubernete
 
 WRAPPER = """#!/bin/sh
 case $* in
-*--drain* | *--root*) ;;
+*--drain* | *--root* | *--probe*) ;;
 export*) exec {exe} "$@" --root /host ;;
 esac
 exec {exe} "$@"
