@@ -334,6 +334,92 @@ static void test_working_directory(void **state)
     assert_string_equal(winldr_load(p, "y.dll", 0)->module->path, "C:\\work\\y.dll");
 }
 
+/* Wine's own tables, whose tests are written to pass on Windows: github.com/wine-mirror/wine
+ * (0521925c), dlls/kernel32/tests/module.c, test_LoadLibraryEx_search_flags(). Folders 1 to 4 have
+ * the DLL, 5 and 6 are empty. */
+static void test_table_of_user_folders(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        int added[4]; // in the order of the calls; 0 ends them
+        int set;      // of SetDllDirectory(); 0: none
+        int found;    // whose DLL is loaded with LOAD_LIBRARY_SEARCH_USER_DIRS; 0: 126
+    } cases[] = {
+        {{1, 2, 3}, 4, 3}, {{1, 3, 2}, 4, 2}, {{3, 1}, 4, 1}, {{5, 6}, 4, 4},    {{5, 2}, 4, 2},
+        {{0}, 4, 4},       {{0}, 0, 0},       {{6, 5}, 5, 0}, {{1, 1, 2}, 0, 2},
+    };
+    for (int i = 1; i <= 6; i++) {
+        put_plain(f, arena_printf(&f->arena, "w/%d/%s.dll", i, i < 5 ? "t" : "other"), NULL);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct winldr_process *p = start(f);
+        for (const int *n = cases[i].added; *n; n++) {
+            assert_true(winldr_add_directory(p, arena_printf(&f->arena, "C:\\w\\%d", *n)));
+        }
+        if (cases[i].set) {
+            winldr_set_directory(p, arena_printf(&f->arena, "C:\\w\\%d", cases[i].set));
+        }
+        for (int again = 0; again < 2; again++) { // the first was freed
+            const struct winldr_load *l = winldr_load(p, "t.dll", WINLDR_USER_DIRS);
+            const char *wanted = cases[i].found
+                                     ? arena_printf(&f->arena, "C:\\w\\%d\\t.dll", cases[i].found)
+                                     : "126";
+            const char *got =
+                winldr_is_loaded(l) ? l->module->path : arena_printf(&f->arena, "%d", (int)l->code);
+            if (strcmp(got, wanted) != 0) {
+                fail_msg("row %zu: %s, and not %s", i, got, wanted);
+            }
+            if (winldr_is_loaded(l)) {
+                winldr_free(p, l->module);
+            }
+        }
+    }
+}
+
+/* The same test: flags, the working directory, and paths without a drive. */
+static void test_table_of_flags(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *cwd, *name;
+        unsigned flags;
+        int code;
+    } cases[] = {
+        {"C:\\w", "1\\t.dll", 0, 0},
+        {"C:\\w", "1\\t.dll", WINLDR_SYSTEM32, 126},
+        {"C:\\w\\1", "t.dll", 0, 0},
+        {"C:\\w\\1", "\\w\\1\\t.dll", 0, 0},
+        {"C:\\w\\1", "t.dll", WINLDR_SYSTEM32, 126},
+        {"C:\\w\\1", "\\w\\1\\t.dll", WINLDR_SYSTEM32, 0},
+        {"C:\\w\\1", "t.dll", WINLDR_APPLICATION_DIR | WINLDR_ALTERED_SEARCH_PATH, 87},
+        {"C:\\w\\1", "t.dll", WINLDR_DLL_LOAD_DIR | WINLDR_ALTERED_SEARCH_PATH, 87},
+        {"C:\\w\\1", "t.dll", WINLDR_SYSTEM32 | WINLDR_ALTERED_SEARCH_PATH, 87},
+        {"C:\\w\\1", "t.dll", WINLDR_DEFAULT_DIRS | WINLDR_ALTERED_SEARCH_PATH, 87},
+        {"C:\\w\\1", "t.dll", WINLDR_USER_DIRS | WINLDR_ALTERED_SEARCH_PATH, 87},
+        {"C:\\work", "t.dll", WINLDR_APPLICATION_DIR, 126},
+        {"C:\\work", "t.dll", WINLDR_SYSTEM32, 126},
+        {"C:\\work", "t.dll", WINLDR_DLL_LOAD_DIR, 87},
+        {"C:\\work", "t.dll", WINLDR_DLL_LOAD_DIR | WINLDR_SYSTEM32, 87},
+        {"C:\\work", "foo\\t.dll", WINLDR_DLL_LOAD_DIR, 87},
+        {"C:\\work", "\\windows\\t.dll", WINLDR_DLL_LOAD_DIR, 126},
+        {"C:\\work", "1\\t.dll", 0, 126},
+        /* test_LoadLibraryEx(): a path without an ending, with and without 0x8. */
+        {"C:\\work", "C:\\Windows\\System32\\kernel32", 0, 0},
+        {"C:\\work", "C:\\Windows\\System32\\kernel32", WINLDR_ALTERED_SEARCH_PATH, 0},
+    };
+    put_plain(f, "w/1/t.dll", NULL);
+    put_plain(f, "work/other.dll", NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        f->config.cwd = cases[i].cwd;
+        const struct winldr_load *l = winldr_load(start(f), cases[i].name, cases[i].flags);
+        int code = winldr_is_loaded(l) ? 0 : (int)l->code;
+        if (code != cases[i].code) {
+            fail_msg("%s@0x%x in %s: %d, and not %d", cases[i].name, cases[i].flags, cases[i].cwd,
+                     code, cases[i].code);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +434,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_base_name, setup, teardown),
         cmocka_unit_test_setup_teardown(test_added, setup, teardown),
         cmocka_unit_test_setup_teardown(test_working_directory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_table_of_user_folders, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_table_of_flags, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
