@@ -854,11 +854,8 @@ static const char *who_has(const struct wanted *w, const struct kb_provide *row)
         if (is_of_system(w->d, v->manager) && v->repository && strcmp(v->repository, "cuda") == 0) {
             return " NVIDIA publishes it, but gpumend knows no release of it for this system.";
         }
-        if (is_of_system(w->d, v->manager) && !is_of_this_system(w, v)) {
-            return " It is not known to be in this system's own repositories.";
-        }
     }
-    return "";
+    return id && row ? " gpumend does not know its name in this system's own repositories." : "";
 }
 
 void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x,

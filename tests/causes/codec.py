@@ -85,6 +85,27 @@ def torchcodec_without_ffmpeg(t, bad):
         ffmpeg(t, 4)
 
 
+def of_suse(t, system):
+    torchcodec(t)
+    t.put("/usr/bin/zypper", "")
+    t.put("/etc/os-release", "ID=%s\n" % system)
+
+
+@case("library-missing", "lib-missing", "libavutil.so.59", repair="^zypper install ffmpeg$")
+def torchcodec_without_ffmpeg_on_tumbleweed(t, bad):
+    of_suse(t, "opensuse-tumbleweed")
+    if not bad:
+        ffmpeg(t, 4)
+
+
+@case("library-missing", "lib-missing", "libavutil.so.59",
+      repair="gpumend does not know its name in this system's own repositories")
+def torchcodec_without_ffmpeg_on_leap(t, bad):
+    of_suse(t, "opensuse-leap")
+    if not bad:
+        ffmpeg(t, 4)
+
+
 @case("library-missing", "lib-missing", "libavutil.so.60", severity="warning",
       repair="^apt-get install ffmpeg$", evidence="reading and writing audio and video files")
 def torchcodec_for_images(t, bad):
