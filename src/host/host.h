@@ -190,6 +190,7 @@ struct host_tegra_file {
 struct host_tegra {
     struct host_fact is_tegra;
     struct host_fact release;          // value: "R36, REVISION: 3.0"
+    struct host_fact jetpack;          // value: "6.0"; by the release
     struct host_fact soc;              // value: "tegra234"
     VEC(struct host_tegra_file) files; // without the device nodes
     VEC(struct host_node) nodes;       // of those lists; without them, found by name

@@ -141,6 +141,35 @@ static struct host_fact tegra_release(struct host_look *l)
         path, arena_printf(l->arena, STR_FMT ", " STR_FMT, STR_ARG(release), STR_ARG(revision)));
 }
 
+/* The JetPack that came with a release of L4T. Sources: "JetPack 7.0 with Jetson Linux 38.2/38.2.1"
+ * and "JetPack 7.1 with Jetson Linux 38.4" [developer.nvidia.com, archive-7.0.md, archive-7.1.md];
+ * R36 [Astute-Systems/bsp v1.4.0; framosimaging/framos-jetson-libsv]; R32.7.2 "is included as part
+ * of JetPack 4.6.2", R32.5.1 of 4.5.1, R32.4.4 of 4.4.1, R32.4.3 of 4.4 [developer.nvidia.com,
+ * linux-tegra-r3272, -r3251, -r3244, -r32.4.3]; R32.7.3 [OE4T/meta-tegra, L4T-R32.7.3-Notes]. */
+static const struct {
+    const char *release, *jetpack;
+} jetpacks[] = {
+    {"R38, REVISION: 4.0", "7.1"},   {"R38, REVISION: 2.0", "7.0"},
+    {"R38, REVISION: 2.1", "7.0"},   {"R36, REVISION: 4.4", "6.2.1"},
+    {"R36, REVISION: 4.3", "6.2"},   {"R36, REVISION: 4.0", "6.1"},
+    {"R36, REVISION: 3.0", "6.0"},   {"R32, REVISION: 7.3", "4.6.3"},
+    {"R32, REVISION: 7.2", "4.6.2"}, {"R32, REVISION: 5.1", "4.5.1"},
+    {"R32, REVISION: 4.4", "4.4.1"}, {"R32, REVISION: 4.3", "4.4"},
+};
+
+static struct host_fact tegra_jetpack(const struct host_fact *release)
+{
+    if (release->state != HOST_YES) {
+        return *release;
+    }
+    for (size_t i = 0; i < sizeof jetpacks / sizeof *jetpacks; i++) {
+        if (strcmp(jetpacks[i].release, release->value) == 0) {
+            return host_yes(release->where, jetpacks[i].jetpack);
+        }
+    }
+    return host_unknown(release->where, "which JetPack this release of L4T came with is not known");
+}
+
 /* The device tree's "compatible": texts that end in NUL, the most exact one first. */
 static size_t soc_index(struct host_look *l, struct host_fact *ret)
 {
@@ -259,6 +288,7 @@ static void collect_tegra(struct host_look *l)
     struct host *h = l->host;
     struct host_tegra *t = &h->tegra;
     t->release = tegra_release(l);
+    t->jetpack = tegra_jetpack(&t->release);
     size_t soc = soc_index(l, &t->soc);
     t->is_tegra = t->soc.state == HOST_YES       ? host_yes(t->soc.where, NULL)
                   : t->release.state == HOST_YES ? host_yes(t->release.where, NULL)

@@ -630,7 +630,7 @@ static void leave_unknown(struct host *h)
     h->wsl.dxg = h->wsl.driver = h->wsl.dxcore = x;
     h->wsl.is_wsl = host_no(NULL, "this is Windows");
     h->tegra.is_tegra = host_no(NULL, "this is Windows");
-    h->tegra.release = h->tegra.soc = x;
+    h->tegra.release = h->tegra.jetpack = h->tegra.soc = x;
     h->container.inside = h->container.rootless = host_no(NULL, "this is Windows");
     h->container.device_cgroup = h->container.label = x;
     win->name = win->build = win->safe_search = win->long_paths = win->path = x;

@@ -379,6 +379,13 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
         }
     }
     windows_text(o, a, &h->windows);
+    if (h->tegra.release.state == HOST_YES) {
+        const char *jetpack = h->tegra.jetpack.value;
+        devices_paragraph(o, a, OUT_PLAIN, "",
+                          arena_printf(a, "System: L4T %s%s%s.", h->tegra.release.value,
+                                       jetpack ? ", of JetPack " : ", of an unknown JetPack",
+                                       jetpack ? jetpack : ""));
+    }
     devices_paragraph(o, a, OUT_PLAIN, "",
                       arena_printf(a, "CPU: %s.", report_cpu_text(a, &h->cpu)));
     for (size_t i = 0; i < h->notes.n; i++) {
@@ -622,7 +629,7 @@ static json_t *platforms_json(struct arena *a, const struct host *h)
     SET_FACTS(a, o, {"kernel", &h->kernel, false}, {"wsl", &w->is_wsl, false},
               {"wsl_dxg", &w->dxg, false}, {"wsl_driver", &w->driver, false},
               {"tegra", &t->is_tegra, false}, {"tegra_release", &t->release, false},
-              {"tegra_soc", &t->soc, false});
+              {"tegra_jetpack", &t->jetpack, false}, {"tegra_soc", &t->soc, false});
     json_put(o, "wsl_libcuda", out_json_text(a, w->libcuda.path));
     json_put(o, "wsl_shadows", devices_texts_json(a, &w->shadows));
     return o;
