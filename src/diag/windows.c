@@ -124,6 +124,16 @@ static void add_missing_repairs(struct diag_windows *n, struct diag_windows_find
         diag_windows_add_repair(n, f, diag_windows_directories(n, &folders));
         return;
     }
+    const char *owner = winldr_recorded_by(n->files, n->py, winldr_path_base(dll));
+    if (owner) {
+        f->evidence = arena_printf(
+            n->arena, "%s; it is one of the files that %s was installed with", f->evidence, owner);
+        diag_windows_add_repair(
+            n, f,
+            diag_windows_pip(n, "install the package again, which has this file",
+                             arena_printf(n->arena, "--force-reinstall --no-deps %s", owner)));
+        return;
+    }
     struct winldr_torch torch = winldr_torch_read(n->files, n->py);
     if (winldr_name_is(dll, "libomp140.x86_64.dll") && torch.version &&
         strncmp(torch.version, "2.4.0", 5) == 0) {

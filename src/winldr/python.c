@@ -8,6 +8,7 @@
 enum {
     IMPORT_FLAGS = WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR,
     CFG_MAX = 1 << 16,
+    RECORD_MAX = 16 << 20,
     FOUND_MAX = 64
 };
 
@@ -449,6 +450,42 @@ static const char *python_text(struct arena *a, struct str text, const char *nam
         line = str_trim(line);
         if (str_is(word, name) && line.n > 2 && (line.s[0] == '\'' || line.s[0] == '"')) {
             return str_dup(a, (struct str){line.s + 1, line.n - 2});
+        }
+    }
+    return NULL;
+}
+
+/* A line of RECORD: "ctranslate2/ctranslate2.dll,sha256=...,1234". */
+static bool records_name(struct str line, const char *name)
+{
+    struct str path = str_cut(&line, ',');
+    size_t n = strlen(name);
+    return path.n > n && path.s[path.n - n - 1] == '/' &&
+           winldr_name_part_is((struct str){path.s + path.n - n, n}, str_of(name));
+}
+
+const char *winldr_recorded_by(struct winldr_files *files, const struct winldr_python *py,
+                               const char *name)
+{
+    struct winldr_names names = winldr_files_list(files, py->site);
+    for (size_t i = 0; i < names.n; i++) {
+        struct str text, line, rest = str_of(names.items[i]);
+        const char *folder = join_path(files, py->site, names.items[i]);
+        const struct winldr_entry *e =
+            name_ends(names.items[i], ".dist-info")
+                ? winldr_files_place(files, join_path(files, folder, "RECORD"))
+                : NULL;
+        if (!e || !e->place ||
+            root_read(files->root, files->arena, e->place, RECORD_MAX, &text) < 0) {
+            continue;
+        }
+        while (str_line(&text, &line)) {
+            if (records_name(line, name)) {
+                rest.n -= sizeof ".dist-info" - 1;
+                struct str dist = str_cut(&rest, '-');
+                return arena_printf(files->arena, STR_FMT "==" STR_FMT, STR_ARG(dist),
+                                    STR_ARG(rest));
+            }
         }
     }
     return NULL;

@@ -552,6 +552,24 @@ def embedded_broken(tree):
     embedded(tree, whole=False)
 
 
+RECORD = """ctranslate2/__init__.py,sha256=x,1
+ctranslate2/LibIOMP5md.dll,sha256=x,1
+ctranslate2-4.6.0.dist-info/RECORD,,
+"""
+
+
+def without_a_file(tree, record=RECORD):
+    """A file of the wheel is gone, as an antivirus program leaves it."""
+    alone(tree)
+    (tree / SITE / "ctranslate2/libiomp5md.dll").unlink()
+    (tree / SITE / "ctranslate2-4.6.0.dist-info").mkdir()
+    (tree / SITE / "ctranslate2-4.6.0.dist-info/RECORD").write_text(record)
+
+
+def without_another_file(tree):
+    without_a_file(tree, RECORD.replace("LibIOMP5md.dll", "xlibiomp5md.dll"))
+
+
 def narrow(tree):
     """A Python for x86 with a wheel for x64."""
     machine(tree), ctranslate2(tree)
@@ -713,6 +731,11 @@ CASES = [
     ("a virtual environment of conda's Python", venv_of_conda, "C:\\app\\.venv", 3, [], ["(venv)"], 1),
     ("an embedded Python", embedded, None, 3, [], ["python_embeded (embedded)"], 1),
     ("an embedded Python without a DLL", embedded_broken, None, 1, [("dll-missing", "error")],
+     ["libiomp5md.dll, which"], 1),
+    ("a file of a package is gone", without_a_file, None, 1, [("dll-missing", "error")],
+     ["it is one of the files that ctranslate2==4.6.0 was installed with",
+      "\"C:\\Python312\\python.exe\" -m pip install --force-reinstall --no-deps ctranslate2==4.6.0"], 1),
+    ("a file that no package had", without_another_file, None, 1, [("dll-missing", "error")],
      ["libiomp5md.dll, which"], 1),
     ("a Python for x86", narrow, None, 1, [("library-wrong-architecture", "error")], ["[WinError 193]"], 1),
     ("quotes", odd_folder, "C:\\Users\\ann\\o'neil & co\\.venv", 1,
