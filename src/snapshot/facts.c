@@ -168,23 +168,6 @@ static const char *const kept_variables[] = {
     "__PYVENV_LAUNCHER__",
 };
 
-/* Parts of names that say that the value is a secret. */
-static const char *const secret_words[] = {"TOKEN", "SECRET",     "PASSW",  "KEY",
-                                           "AUTH",  "CREDENTIAL", "PRIVATE"};
-
-bool snapshot_names_secret(struct str name)
-{
-    for (size_t i = 0; i < sizeof secret_words / sizeof *secret_words; i++) {
-        size_t n = strlen(secret_words[i]);
-        for (size_t at = 0; at + n <= name.n; at++) {
-            if (strncasecmp(name.s + at, secret_words[i], n) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 bool snapshot_keeps_variable(const char *entry)
 {
     struct str name = {entry, strcspn(entry, "=")};

@@ -1,5 +1,6 @@
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "snapshot/internal.h"
 
@@ -49,6 +50,23 @@ static size_t user_at(const char *text, const char *at)
         last = at[i] == '@' ? i : last;
     }
     return last;
+}
+
+/* Parts of names that say that the value is a secret. */
+static const char *const secret_words[] = {"TOKEN", "SECRET",     "PASSW",  "KEY",
+                                           "AUTH",  "CREDENTIAL", "PRIVATE"};
+
+bool snapshot_names_secret(struct str name)
+{
+    for (size_t i = 0; i < sizeof secret_words / sizeof *secret_words; i++) {
+        size_t n = strlen(secret_words[i]);
+        for (size_t at = 0; at + n <= name.n; at++) {
+            if (strncasecmp(name.s + at, secret_words[i], n) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 /* The value behind "NAME=" or "NAME:", where the name says that it is a secret. */
