@@ -438,6 +438,13 @@ static bool uses_gpu(struct model *m, const struct py_dist *dist, bool by_name)
     return false;
 }
 
+/* Whether its files are those of a package that was installed over it and is looked at. */
+static bool is_judged_as_other(struct model *m, const struct py_dist *dist)
+{
+    const struct py_dist *by = model_overwriter(m, dist);
+    return by && is_known_dist(m, by);
+}
+
 typedef VEC(const char *) text_list;
 
 /* Installed packages that use a GPU, and of whose imports no row speaks: they were not looked at.
@@ -453,7 +460,7 @@ static void find_unknown(struct model *m, bool by_name, text_list *ret)
     for (size_t i = 0; i < m->env->n_dists; i++) {
         const struct py_dist *dist = &m->env->dists[i];
         if (!dist->shadowed_by && !is_known_dist(m, dist) && !only_provides(&rows, dist) &&
-            uses_gpu(m, dist, by_name) && !model_overwriter(m, dist)) {
+            uses_gpu(m, dist, by_name) && !is_judged_as_other(m, dist)) {
             VEC_PUSH(m->arena, ret,
                      arena_printf(m->arena,
                                   "%s %s uses a GPU, but gpumend does not know what its import "
