@@ -162,12 +162,15 @@ static void wait_for_some(struct fleet *f, struct replay *all, size_t n)
     }
 }
 
+static size_t processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > AT_ONCE_MAX ? AT_ONCE_MAX : (size_t)n;
+}
+
 void cli_fleet_replay(struct fleet *f, const char *const *files, size_t n)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t at_once = processors < 1             ? 1
-                     : processors > AT_ONCE_MAX ? AT_ONCE_MAX
-                                                : (size_t)processors;
+    size_t at_once = processors();
     struct replay all[AT_ONCE_MAX] = {0};
     size_t next = 0, running = 1;
     for (size_t i = 0; i < at_once; i++) {
@@ -216,23 +219,64 @@ static _Noreturn void add_in_child(const char *store, const char *path)
     _exit(rc < 0 ? CLI_CANNOT : CLI_OK);
 }
 
+struct adding {
+    pid_t child; // -1: it could not be started
+    int fd;      // what it says
+};
+
+/* What a child says is kept in its pipe, so that the files are told of in their order. */
+static struct adding start_add(const char *store, const char *path)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return (struct adding){-1, -1};
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        if (dup2(ends[1], STDERR_FILENO) < 0) {
+            _exit(CLI_CANNOT);
+        }
+        add_in_child(store, path);
+    }
+    (void)close(ends[1]);
+    return (struct adding){child, ends[0]};
+}
+
+static bool end_add(struct arena *a, struct adding *one, const char *path)
+{
+    char text[4096];
+    int status = 0;
+    pid_t got = -1;
+    for (ssize_t n = 1; one->fd >= 0 && n != 0;) { // until it has ended
+        n = read(one->fd, text, sizeof text);
+        if (n > 0) {
+            (void)fwrite(text, 1, (size_t)n, stderr); // a remark
+        } else if (n < 0 && errno != EINTR) {
+            break;
+        }
+    }
+    if (one->fd >= 0) {
+        (void)close(one->fd);
+    }
+    while ((got = one->child < 0 ? -1 : waitpid(one->child, &status, 0)) < 0 && errno == EINTR) {
+    }
+    bool ended = got > 0 && WIFEXITED(status);
+    if (!ended) {
+        (void)cli_fail(CLI_CANNOT, "fleet: %s: the process that adds it was lost",
+                       str_printable(a, path));
+    }
+    return ended && WEXITSTATUS(status) == CLI_OK;
+}
+
 size_t cli_fleet_add(struct arena *a, const char *store, const char *const *files, size_t n)
 {
-    size_t failed = 0;
+    struct adding all[AT_ONCE_MAX];
+    size_t failed = 0, started = 0, at_once = processors();
     for (size_t i = 0; i < n; i++) {
-        int status = 0;
-        pid_t got, child = fork();
-        if (child == 0) {
-            add_in_child(store, files[i]);
+        for (; started < n && started < i + at_once; started++) {
+            all[started % at_once] = start_add(store, files[started]);
         }
-        while ((got = child < 0 ? -1 : waitpid(child, &status, 0)) < 0 && errno == EINTR) {
-        }
-        bool good = got > 0 && WIFEXITED(status) && WEXITSTATUS(status) == CLI_OK;
-        if (!good && (got < 0 || !WIFEXITED(status))) {
-            (void)cli_fail(CLI_CANNOT, "fleet: %s: the process that adds it was lost",
-                           str_printable(a, files[i]));
-        }
-        failed += !good;
+        failed += !end_add(a, &all[i % at_once], files[i]);
     }
     return failed;
 }
