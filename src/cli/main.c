@@ -26,7 +26,8 @@ static void usage(FILE *file)
         "  gpumend --version         prints the version\n"
         "  gpumend --licenses        prints the licences of gpumend and of what it contains\n\n"
         "Looking executes nothing, changes nothing and sends nothing anywhere. Only fix --apply,\n"
-        "enable, disable, run, probe, --probe and export act, and they say what they do.\n"
+        "setup --apply, --undo, enable, disable, run, probe, --probe, export, fleet add and\n"
+        "container cdi --write act, and they say what they do.\n"
         "Exit status: 0 nothing wrong, 1 errors found, 2 wrong usage, 3 cannot tell.\n");
 }
 
