@@ -150,6 +150,16 @@ def phrases_stay_away(exe):
                 yield f"{name}, line {text[:found.start()].count(chr(10)) + 1}: {phrase!r}"
 
 
+def security_names_all_commands():
+    """SECURITY.md says of each command what it may do."""
+    named = set(re.findall(r"`([a-z]+)[^`]*`", "".join(
+        line.split("|")[1] for line in (TOP / "SECURITY.md").read_text().splitlines() if line.startswith("| `"))))
+    listed = (TOP / "src/cli/main.c").read_text().split("commands[] = {")[1].split("}")[0]
+    for command in re.findall(r"&cli_(\w+)", listed):
+        if command not in named:
+            yield f"SECURITY.md does not say what {command} may do"
+
+
 def picture_is_current():
     with tempfile.TemporaryDirectory() as folder:
         status, _, errors = output(sys.executable, "scripts/rooms-svg", f"{folder}/rooms.svg")
@@ -214,7 +224,7 @@ def main():
     passed = failed = 0
     for check in (lambda: options_agree(exe), lambda: version_agrees(exe), links_lead_somewhere,
                   readme_is_short_and_recorded, lambda: phrases_stay_away(exe), picture_is_current,
-                  scripts_parse, manual_formats, lambda: completion_completes(exe)):
+                  security_names_all_commands, scripts_parse, manual_formats, lambda: completion_completes(exe)):
         faults = list(check())
         for fault in faults:
             print(f"FAIL {fault}")
