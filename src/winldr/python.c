@@ -502,11 +502,27 @@ struct winldr_torch winldr_torch_read(struct winldr_files *files, const struct w
                                  python_text(a, text, "hip")};
 }
 
+/* conda's build of cupy says so in a file of its own, and adds CUDA_PATH itself
+ * (_setup_win32_dll_directory()): there CUDA_PATH is the folder with the DLLs. */
+static bool is_conda_cupy(struct winldr_files *f, const char *package)
+{
+    struct str text;
+    if (!read_text(f, join_path(f, package, ".data\\_wheel.json"), &text)) {
+        return false;
+    }
+    size_t at = str_find(text, "\"packaging\"");
+    struct str rest = {text.s + at, text.n - at};
+    (void)str_cut(&rest, ':'); // the name
+    return at < text.n && rest.s && str_starts(str_trim(rest), "\"conda\"");
+}
+
 static void import_cupy(struct winldr_process *p, const struct winldr_python *py,
                         const char *package)
 {
     if (py->cuda_path) {
-        const char *bin = join_path(p->files, py->cuda_path, "bin"),
+        const char *bin = is_conda_cupy(p->files, package)
+                              ? py->cuda_path
+                              : join_path(p->files, py->cuda_path, "bin"),
                    *wide = join_path(p->files, bin, "x64");
         (void)winldr_add_directory(p, bin); // a full path, or it is refused there too
         if (is_kind(p->files, wide, WINLDR_ENTRY_FOLDER)) {

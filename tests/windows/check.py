@@ -552,6 +552,29 @@ def embedded_broken(tree):
     embedded(tree, whole=False)
 
 
+def cupy_of(tree, config, folder):
+    """cupy whose module needs a DLL of the toolkit, which is in this folder of CUDA_PATH."""
+    machine(tree, CUDA_PATH="C:\\conda\\Library\\cuda")
+    base = SITE + "cupy/"
+    (tree / base / ".data").mkdir(parents=True)
+    (tree / base / "__init__.py").write_text("")
+    (tree / base / ".data/_wheel.json").write_text(config)
+    put(tree, base + "_core/core.cp312-win_amd64.pyd", ["python312.dll", "cublas64_12.dll"])
+    put(tree, "conda/Library/cuda/" + folder + "cublas64_12.dll")
+
+
+def cupy_of_conda(tree):
+    cupy_of(tree, '{"cuda": "12.x", "packaging": "conda"}', "")
+
+
+def cupy_of_pip(tree):
+    cupy_of(tree, '{"packaging": "pip", "cuda": "12.x"}', "")
+
+
+def cupy_of_pip_with_bin(tree):
+    cupy_of(tree, '{"cuda": "12.x", "packaging": "pip"}', "bin/")
+
+
 RECORD = """ctranslate2/__init__.py,sha256=x,1
 ctranslate2/LibIOMP5md.dll,sha256=x,1
 ctranslate2-4.6.0.dist-info/RECORD,,
@@ -737,6 +760,9 @@ CASES = [
       "\"C:\\Python312\\python.exe\" -m pip install --force-reinstall --no-deps ctranslate2==4.6.0"], 1),
     ("a file that no package had", without_another_file, None, 1, [("dll-missing", "error")],
      ["libiomp5md.dll, which"], 1),
+    ("conda's cupy searches CUDA_PATH", cupy_of_conda, None, 3, [], [], 1),
+    ("pip's cupy does not", cupy_of_pip, None, 1, [("dll-missing", "error")], ["cublas64_12.dll, which"], 1),
+    ("pip's cupy searches CUDA_PATH\\bin", cupy_of_pip_with_bin, None, 3, [], [], 1),
     ("a Python for x86", narrow, None, 1, [("library-wrong-architecture", "error")], ["[WinError 193]"], 1),
     ("quotes", odd_folder, "C:\\Users\\ann\\o'neil & co\\.venv", 1,
      [("library-wrong-architecture", "error")],
