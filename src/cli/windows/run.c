@@ -140,10 +140,13 @@ static int prepare(struct win_runner *r, const char **ret_folder)
     struct gm_err err;
     const char *why = why_not_read(r);
     *ret_folder = NULL;
-    for (size_t i = hook->on_path.n; i-- > 0;) {
-        if (!put_in_front(r, "PATH", hook->on_path.items[i])) {
-            return cli_fail(CLI_CANNOT, "run: PATH cannot be set");
-        }
+    const char *on_path = NULL;
+    for (size_t i = 0; i < hook->on_path.n; i++) {
+        on_path = arena_printf(a, "%s%s%s", on_path ? on_path : "", on_path ? ";" : "",
+                               hook->on_path.items[i]);
+    }
+    if (on_path && !put_in_front(r, "PATH", on_path)) {
+        return cli_fail(CLI_CANNOT, "run: PATH cannot be set");
     }
     if (why) {
         fprintf(stderr,
