@@ -72,9 +72,11 @@ def the_same(two, count, seed):
                   ["kb", "--forms"], ["kb", "--forms", "--json"], ["kb", "--keys"], ["kb", "lint"],
                   ["explain", "--list"], ["explain", "--list", "--json"]):
         two.same(*words, status=0)
-    for words in (["chekc"], ["kb"], ["kb", "--jsn"], ["explain"], ["explain", "dll-mising"],
+    for words in (["chekc"], ["kb"], ["kb", "--jsn"], ["explain", "dll-mising"],
                   ["explain", "--limit", "x", "-"], ["kb", "x", "--with", "y"]):
         two.same(*words, status=2)
+    # Not compared: `explain` alone, which asks what standard input is. Wine does not say so of a file that
+    # it was given by another system (GetFileInformationByHandle(): invalid handle).
     forms = two.run("linux", "kb", "--forms")[1].decode().splitlines()
     causes = [c["cause"] for c in json.loads(two.run("linux", "explain", "--list", "--json")[1])["causes"]]
     for form in forms[::4]:
