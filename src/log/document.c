@@ -8,6 +8,7 @@
 enum kind {
     KIND_OUTPUT,   // of a program
     KIND_TEMPLATE, // a heading that issue forms have
+    KIND_SELF,     // a document says what it is about
     KIND_MARKUP,   // of a document, beyond doubt
     KIND_FORM,     // of a document, most often
     KIND_LABEL,    // a short word and what is said about it
@@ -57,6 +58,11 @@ static const char *const expressions[KINDS] = {
         "system info|logs?\\b|additional|versions?\\b|what happened|bug|issue|error|"
         "output|traceback|hardware|operating system|os\\b|platform|your env)[^.]{0,60}"
         "(?:[*_:]+)?$",
+    [KIND_SELF] =
+        "(?-i)\\b[Tt]his (?:guide|article|tutorial|how-to|(?:blog "
+        ")?post|paper|report|page|document) "
+        "(?:covers|explains|delves|provides|describes|lists|shows|walks|discusses|explores|"
+        "will |aims)",
     [KIND_MARKUP] = ANY_OF(
         "^(?:\\|? *:?-{3,}:? *)(?:\\| *:?-{3,}:? *)+\\|?$|^[\\w.+-]+ \\([^)]+\\) [\\w -]+; urgency="
         "|^-- .*<[^>]+@[^>]+>|^\\d{4}-\\d\\d-\\d\\d +[A-Z][\\w. ]+ +<|^commit [0-9a-f]{7,}$"
@@ -179,16 +185,21 @@ static enum kind sentence_kind(struct str line)
 }
 
 /* How many sentences a line has if it is a paragraph, four or more: programs print up to three.
- * Indirect speech makes it one as well. */
+ * Indirect speech makes it one as well, and so do fifty words, however they are divided. */
 static size_t sentences_count(struct str s)
 {
-    enum { PARAGRAPH_MIN = 4 };
-    size_t n = str_find(s, " says that ") < s.n ? PARAGRAPH_MIN : 0;
+    enum { PARAGRAPH_MIN = 4, LONG_WORDS = 50, WORDS_EACH = 12 };
+    size_t n = str_find(s, " says that ") < s.n ? PARAGRAPH_MIN : 0, words = 1;
+    for (size_t i = 0; i < s.n; i++) {
+        words += s.s[i] == ' ';
+    }
     for (size_t i = 0; i < s.n; i++) {
         bool ends = s.s[i] == '.' || s.s[i] == '!' || s.s[i] == '?';
         bool next = i + 2 < s.n && s.s[i + 1] == ' ' && s.s[i + 2] >= 'A' && s.s[i + 2] <= 'Z';
         n += ends && (next || i + 1 == s.n);
     }
+    bool bars = str_find_char(s, '%') < s.n; // a terminal's, one behind the other
+    n = !bars && words >= LONG_WORDS && n < words / WORDS_EACH ? words / WORDS_EACH : n;
     return n < PARAGRAPH_MIN ? 1 : n;
 }
 
@@ -290,6 +301,8 @@ static void count_line(struct log_rules *r, struct str s, bool message, struct c
     c->below_frame = str_starts(s, "File \"");
     if (kind == KIND_OUTPUT || below_frame) {
         c->output++;
+    } else if (kind == KIND_SELF) {
+        c->document += 12; // four lines of output that it quotes
     } else if (kind == KIND_MARKUP) {
         c->document += 4;
     } else if (kind == KIND_FORM) {
