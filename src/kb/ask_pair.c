@@ -184,18 +184,34 @@ static const char *builds_for(struct ask *k, const struct ask_releases *all, con
     return list;
 }
 
+/* The build that the package index serves for a platform; the default one where it is none for it;
+ * NULL: not known. */
+static const struct kb_build *index_build(struct ask *k, const struct kb_builds *builds,
+                                          const char *version, const char *platform)
+{
+    const struct kb_build *other = NULL;
+    for (size_t i = 0; i < builds->n; i++) {
+        const struct kb_build *b = &builds->rows[i];
+        if (strcmp(b->package, k->q->package) != 0 || b->index_platforms.n == 0 ||
+            !ask_admits(k, b->versions, version)) {
+            continue;
+        }
+        if (ask_has_text(b->index_platforms, platform)) {
+            return b;
+        }
+        other = !other && b->is_default ? b : other;
+    }
+    return other;
+}
+
 /* What is known of the GPU code of a release's wheel for a platform. */
 static void say_gpu_code(struct ask *k, const struct ask_releases *all, const char *version,
                          const char *platform)
 {
     const char *elsewhere = builds_for(k, all, version, platform, PY_YES);
     const char *unread = builds_for(k, all, version, platform, PY_UNKNOWN);
-    for (size_t i = 0; i < all->builds.n; i++) {
-        const struct kb_build *b = &all->builds.rows[i];
-        if (strcmp(b->package, k->q->package) != 0 || !b->is_default || b->index_platforms.n == 0 ||
-            !ask_admits(k, b->versions, version)) {
-            continue;
-        }
+    const struct kb_build *b = index_build(k, &all->builds, version, platform);
+    if (b) {
         bool has = ask_has_text(b->index_platforms, platform);
         HIT(k, KB_AREA_BUILDS, b);
         ask_say(k,
@@ -214,18 +230,12 @@ static void say_gpu_code(struct ask *k, const struct ask_releases *all, const ch
     ask_say(k, "Whether that wheel has GPU code was not read.");
 }
 
-/* Whether the default build of a release is known to have GPU code on a platform. */
+/* Whether the wheel of a release in the package index is known to have GPU code on a platform. */
 static enum py_answer gpu_code_of(struct ask *k, const struct kb_builds *builds,
                                   const char *version, const char *platform)
 {
-    for (size_t i = 0; i < builds->n; i++) {
-        const struct kb_build *b = &builds->rows[i];
-        if (strcmp(b->package, k->q->package) == 0 && b->is_default && b->index_platforms.n > 0 &&
-            ask_admits(k, b->versions, version)) {
-            return ask_has_text(b->index_platforms, platform) ? PY_YES : PY_NO;
-        }
-    }
-    return PY_UNKNOWN;
+    const struct kb_build *b = index_build(k, builds, version, platform);
+    return !b ? PY_UNKNOWN : ask_has_text(b->index_platforms, platform) ? PY_YES : PY_NO;
 }
 
 static int say_wheels_of(struct ask *k, const struct ask_releases *all,
