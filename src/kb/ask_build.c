@@ -84,6 +84,30 @@ static enum py_answer module_fits(const struct kb_build *b)
                                     : PY_UNKNOWN;
 }
 
+/* GPUs of processors for aarch64: Jetsons, DRIVE, GB10. */
+static bool is_on_arm_alone(const char *sm)
+{
+    static const int numbers[] = {53, 62, 72, 87, 101, 110, 121};
+    for (size_t i = 0; sm && i < sizeof numbers / sizeof *numbers; i++) {
+        if (ask_arch_number(sm) == numbers[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The wheels of one build have other code for another machine: what those for x86-64 lack does not
+ * tell of those for aarch64. */
+static enum py_answer code_fits_machine(struct ask *k, const struct kb_build *b,
+                                        const struct wanted *w)
+{
+    enum py_answer fits = code_fits(k, b, w);
+    bool read = ask_has_text(b->platforms, "linux-aarch64") ||
+                ask_has_text(b->index_platforms, "linux-aarch64");
+    return fits == PY_NO && is_on_arm_alone(w->sm) && !read && module_fits(b) != PY_NO ? PY_UNKNOWN
+                                                                                       : fits;
+}
+
 /* PY_UNKNOWN when the build does not say it. */
 static enum py_answer build_fits(struct ask *k, const struct data *d, const struct kb_build *b,
                                  const struct wanted *w)
@@ -103,7 +127,7 @@ static enum py_answer build_fits(struct ask *k, const struct data *d, const stru
     fits = worse(fits, w->rocm ? version_fits(k, b->rocm, w->rocm, false) : PY_YES);
     fits = worse(fits, w->is_module ? module_fits(b) : PY_YES);
     fits = worse(fits, w->driver ? driver_fits(k, d, b, w) : PY_YES);
-    return worse(fits, w->sm || w->gfx ? code_fits(k, b, w) : PY_YES);
+    return worse(fits, w->sm || w->gfx ? code_fits_machine(k, b, w) : PY_YES);
 }
 
 /* A build that fits, and the releases with it: "2.8.0 to 2.8.1", or where none was read "2.8". */
