@@ -7,12 +7,13 @@
 
 #include "diag/internal.h"
 #include "host/parse.h"
+#include "model/gpu.h"
 #include "model/package.h"
 #include "py/dist.h"
 
 /* ------------------------------------------------------------------ which runtime */
 
-/* A library of the CUDA toolkit tells the major version by its name. Only loaded ones count. */
+/* A library of the CUDA toolkit tells the major version by its name. */
 static const char *const runtime_libraries[] = {"libcudart.so.", "libcublas.so.", "libcublasLt.so.",
                                                 "libnvrtc.so."};
 
@@ -29,20 +30,26 @@ static bool driver_major(const char *version, uint64_t *ret)
     return str_u64(str_cut(&rest, '.'), ret);
 }
 
-static bool runtime_of(struct diag *d, const struct model_process *p, const struct ldso_object *o,
-                       struct runtime *ret)
+static bool runtime_of_name(const struct model_process *p, const char *name, struct runtime *ret)
 {
-    const char *name = o->soname ? o->soname : path_base(o->path);
     for (size_t i = 0; i < sizeof runtime_libraries / sizeof *runtime_libraries; i++) {
         if (starts_with(name, runtime_libraries[i])) {
             const char *version = name + strlen(runtime_libraries[i]);
-            *ret = (struct runtime){.version = version,
-                                    .process = p,
-                                    .from = arena_printf(d->a, "%s is loaded", o->path)};
+            *ret = (struct runtime){.version = version, .process = p};
             return driver_major(version, &ret->major);
         }
     }
     return false;
+}
+
+static bool runtime_of(struct diag *d, const struct model_process *p, const struct ldso_object *o,
+                       struct runtime *ret)
+{
+    if (!runtime_of_name(p, o->soname ? o->soname : path_base(o->path), ret)) {
+        return false;
+    }
+    ret->from = arena_printf(d->a, "%s is loaded", o->path);
+    return true;
 }
 
 /* ------------------------------------------------------------------ the driver's floor */
@@ -185,10 +192,26 @@ static const struct kb_build *older_build(struct diag *d, const char *version, c
     return best;
 }
 
+/* Whether another package is built for CUDA: an older build of torch would leave that as it is. */
+static bool others_use_cuda(struct diag *d)
+{
+    static const char *const family[] = {"torch", "torchvision", "torchaudio"};
+    bool others = false;
+    for (size_t i = 0; i < d->m->known.n && !others; i++) {
+        const struct py_dist *dist = d->m->known.items[i];
+        bool own = false;
+        for (size_t k = 0; k < sizeof family / sizeof *family; k++) {
+            own |= strcmp(dist->name_normal, family[k]) == 0;
+        }
+        others = !own && model_build_of_dist(d->m, dist) == MODEL_BUILD_CUDA;
+    }
+    return others;
+}
+
 static void repair_by_torch(struct diag *d, struct diag_finding *f, const char *driver)
 {
     const struct py_dist *torch = d->m->env ? py_env_by_dist(d->m->env, "torch") : NULL;
-    if (!torch || !torch->version || !model_torch(d->m)->cuda) {
+    if (!torch || !torch->version || !model_torch(d->m)->cuda || others_use_cuda(d)) {
         return;
     }
     struct str rest = str_of(torch->version);
@@ -290,6 +313,21 @@ static void judge_torch(struct diag *d, const struct model_process *p, const cha
     if (cuda && imports_torch(p) && driver_major(cuda, &x.major)) {
         x.from = arena_printf(d->a, "torch was built for CUDA %s (torch/version.py)", cuda);
         judge_runtime(d, &x);
+    }
+}
+
+/* What is not found yet will be asked of the driver as well, once it is. */
+static void judge_lacking(struct diag *d, const struct model_process *p)
+{
+    struct diag_lack *lacks = NULL;
+    size_t n = diag_lacks(d->m, p, &lacks);
+    for (size_t i = 0; i < n; i++) {
+        struct runtime x;
+        bool one = strcmp(lacks[i].name, lacks[i].request->name) == 0; // no choice of releases
+        if (one && runtime_of_name(p, lacks[i].name, &x)) {
+            x.from = arena_printf(d->a, "%s is asked for", lacks[i].name);
+            judge_runtime(d, &x);
+        }
     }
 }
 
@@ -439,6 +477,7 @@ void diag_rule_drivers(struct diag *d)
                 judge_runtime(d, &x);
             }
         }
+        judge_lacking(d, p);
         rule_compat(d, p);
         rule_not_on_path(d, p);
     }

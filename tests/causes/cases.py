@@ -25,6 +25,7 @@ class Case:
     evidence: str = ""  # pattern: must be in the summary, the evidence or the likewise names
     prefix: str = "/opt/venv"
     hides: tuple = ()   # causes of the tree that are met only once this fault is repaired
+    beside: tuple = ()  # causes that are found as well
 
 
 DF_STATIC_TLS = 0x10
@@ -80,7 +81,7 @@ def missing_for_a_file(t, bad):
 
 
 @case("library-missing", "lib-missing", "libcublas.so.12",
-      repair=r"^Install the package that provides libcublas\.so\.12 \(cuBLAS of CUDA 12\)\.$")
+      repair=r"^Install the package that provides libcublas\.so\.12 \(cuBLAS of CUDA 12\)\. gpumend does not know its name")
 def missing_on_a_system_of_another_manager(t, bad):
     """Neither apt-get nor dnf is there."""
     missing_for_a_file(t, bad)

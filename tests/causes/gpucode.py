@@ -499,3 +499,32 @@ def isa_that_is_no_name(t, bad):
     t.system_cublas()
     return {"args": ["--cpu", "x86-64-v3"],
             "env": {"CT2_FORCE_CPU_ISA": "avx2" if bad else "GENERIC"}}
+
+
+# ---- packages of one environment and an old driver --------------------------------------------
+
+def torch_and_ctranslate2(t, bad):
+    t.python().torch_for("cuda", "12.4", needed=["libcudart.so.12"])
+    t.cudart("libcudart.so.12")
+    t.lib(SYSTEM + "/libcudnn.so.9")
+    ctranslate2_build(t, lambda name: cuda_library(name, CT2))
+    t.machine(with_gpu("470.256.02" if bad else "550.90.07", 0x2503, "NVIDIA GeForce RTX 3060", is_open=False))
+
+
+@case("driver-too-old", "driver-too-old", "NVIDIA driver 470.256.02", repair=r"\AUpdate the NVIDIA driver to 525.60.13")
+def driver_too_old_for_two_packages(t, bad):
+    """An older build of torch would leave ctranslate2 as it is."""
+    torch_and_ctranslate2(t, bad)
+    t.system_cublas()
+
+
+@case("driver-too-old", "driver-too-old", "NVIDIA driver 470.256.02", beside=("library-missing",),
+      repair=r"\AUpdate the NVIDIA driver", evidence="libcublas.so.12 is asked for")
+def driver_too_old_before_the_library_is_there(t, bad):
+    """The cure of the library alone would end at the driver."""
+    t.python()
+    t.lib(SYSTEM + "/libcudnn.so.9")
+    ctranslate2_build(t, lambda name: cuda_library(name, CT2))
+    if not bad:
+        t.system_cublas()
+    t.machine(with_gpu("470.256.02" if bad else "550.90.07", 0x2503, "NVIDIA GeForce RTX 3060", is_open=False))

@@ -89,7 +89,7 @@ def told(finding):
 def judge(case, document):
     """What is wrong with the findings of a faulty tree."""
     found = [f for f in document["findings"] if f["cause"] == case.cause]
-    others = [f for f in serious(document) if f["cause"] != case.cause]
+    others = [f for f in serious(document) if f["cause"] not in (case.cause, *case.beside)]
     if case.severity == "note":
         others = [f for f in document["findings"] if f["cause"] != case.cause]
     yield from ("also found: " + told(f) for f in others)
