@@ -82,7 +82,10 @@ static int take_variable(struct cli_target *t, int id, const char *value)
 int cli_target_take(struct cli_target *t, int id, const char *value)
 {
     switch (id) {
-    case CLI_IMPORT: t->asked.imports = value; return CLI_OK;
+    case CLI_IMPORT: // given again: one after the other
+        t->asked.imports =
+            t->asked.imports ? arena_printf(&t->arena, "%s,%s", t->asked.imports, value) : value;
+        return CLI_OK;
     case CLI_PID: return take_pid(t, value);
     case CLI_HOST: t->asked.host_path = value; return CLI_OK;
     case CLI_ROOT: t->asked.root_path = value; return CLI_OK;
