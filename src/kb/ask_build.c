@@ -304,10 +304,16 @@ static int say_builds(struct ask *k, const struct data *d, const struct verdict 
         .columns = 6,
         .named = 2};
     if (k->q->said & SAID_DOES) {
-        bool minor = w->cuda && v->fits.items[0].build->any_minor;
+        bool minor = w->cuda && v->fits.items[0].build->any_minor && !question_needs(k->q);
         bool other =
             !has_default(v->fits.items, v->fits.n) && has_default(v->others.items, v->others.n);
-        ask_say(k, "Yes%s%s", other ? ", in a build that is not the default" : "",
+        bool needs = question_needs(k->q);
+        bool some = needs && !other && v->others.n > 0;
+        ask_say(k, "%s%s%s",
+                needs && other ? "No: the default build does not; another one does"
+                : other        ? "Yes, in a build that is not the default"
+                               : "Yes",
+                some ? ", but not every build" : "",
                 minor ? ": its makers say that a build runs with every CUDA of its major." : ".");
     }
     for (size_t i = 0; i < v->fits.n; i++) {

@@ -1568,10 +1568,20 @@ static const char *span_text(struct arena *a, const struct question_span *s)
                                          : arena_printf(a, "%s..%s", s->from, s->to);
 }
 
+bool question_needs(const struct question *q)
+{
+    return q->said & SAID_DOES && q->package &&
+           q->values[KEY_CUDA].n + q->values[KEY_CUDNN].n + q->values[KEY_ROCM].n > 0 &&
+           question_has(q, "need needs needed require requires required");
+}
+
 /* What is asked for, then what is given. */
 const char *question_text(struct arena *a, const struct question *q)
 {
-    const char *text = q->why ? "why" : q->said & SAID_DOES ? "does" : "";
+    const char *text = q->why                ? "why"
+                       : question_needs(q)   ? "does need"
+                       : q->said & SAID_DOES ? "does"
+                                             : "";
     for (unsigned bit = 1; bit && bit <= q->said; bit <<= 1) {
         bool with =
             bit & (SAID_DOES | SAID_SYSTEMS | SAID_X86 | SAID_AARCH64 | SAID_MANAGERS | SAID_CPU);

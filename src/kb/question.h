@@ -142,4 +142,8 @@ const char *question_text(struct arena *a, const struct question *q);
 /* Whether one of the words, separated by blanks, occurs in the question. */
 bool question_has(const struct question *q, const char *words);
 
+/* Whether it asks if a package needs a CUDA, cuDNN or ROCm, and not only whether it goes with it.
+ */
+bool question_needs(const struct question *q);
+
 #endif

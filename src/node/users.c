@@ -195,7 +195,7 @@ static const char *comm_of(struct looker *l, const char *pid)
     return rc < 0 ? "?" : str_dup(l->a, str_trim(text));
 }
 
-static void note(struct looker *l, enum node_use use, const char *says)
+static void note_use(struct looker *l, enum node_use use, const char *says)
 {
     if (l->ret->use == NODE_FREE || (use == NODE_IN_USE && l->ret->use != NODE_IN_USE)) {
         l->ret->use = use;
@@ -226,12 +226,12 @@ static void look_at_process(struct looker *l, const char *pid)
     l->ret->has_slurmd |= strcmp(p.comm, "slurmd") == 0;
     const char *name = arena_printf(a, "process %s (%s)", pid, str_printable(a, p.comm));
     if (p.file && !is_service(l, &p) && !is_ours(l, pid)) {
-        note(l, NODE_IN_USE, arena_printf(a, "%s holds %s", name, str_printable(a, p.file)));
+        note_use(l, NODE_IN_USE, arena_printf(a, "%s holds %s", name, str_printable(a, p.file)));
     } else if (p.unknown) {
-        note(l, NODE_USE_UNKNOWN, arena_printf(a, "the files of %s cannot be listed", name));
+        note_use(l, NODE_USE_UNKNOWN, arena_printf(a, "the files of %s cannot be listed", name));
     } else if (hands_out(p.comm)) {
-        note(l, NODE_USE_UNKNOWN,
-             arena_printf(a, "%s gives GPUs to pods, which ones is unknown here", name));
+        note_use(l, NODE_USE_UNKNOWN,
+                 arena_printf(a, "%s gives GPUs to pods, which ones is unknown here", name));
     }
 }
 
@@ -261,7 +261,7 @@ void node_users(struct root *r, struct arena *a, pid_t ours, struct node_users *
     find_majors(&l);
     int rc = root_list(r, a, "/proc", PROCESSES_MAX, &numbers, &processes);
     if (rc < 0 || processes.truncated || processes.n == 0) {
-        note(&l, NODE_USE_UNKNOWN, "the processes of this machine cannot be listed");
+        note_use(&l, NODE_USE_UNKNOWN, "the processes of this machine cannot be listed");
         return;
     }
     for (size_t i = 0; i < processes.n; i++) {
@@ -270,6 +270,6 @@ void node_users(struct root *r, struct arena *a, pid_t ours, struct node_users *
         arena_release(&l.scratch);
     }
     if (!sees_all_processes(&l)) {
-        note(&l, NODE_USE_UNKNOWN, "the processes of other PID namespaces cannot be seen");
+        note_use(&l, NODE_USE_UNKNOWN, "the processes of other PID namespaces cannot be seen");
     }
 }

@@ -17,8 +17,8 @@ static bool has_text(const variant_texts *list, const char *text)
     return index_of(list, text) < list->n;
 }
 
-static const struct variant_feature *find(const variant_features *list, const char *ns,
-                                          const char *name)
+static const struct variant_feature *find_feature(const variant_features *list, const char *ns,
+                                                  const char *name)
 {
     for (size_t i = 0; i < list->n; i++) {
         if (strcmp(list->items[i].ns, ns) == 0 && strcmp(list->items[i].name, name) == 0) {
@@ -48,7 +48,7 @@ static const struct variant_feature *supported(const struct variant_document *do
                                                struct variant_judged *ret)
 {
     const struct variant_namespace *ns = namespace_of(m, asked->ns);
-    const struct variant_feature *own = find(&doc->statics, asked->ns, asked->name);
+    const struct variant_feature *own = find_feature(&doc->statics, asked->ns, asked->name);
     ret->fits = HOST_NO;
     if (has_text(&doc->static_of, asked->ns)) {
         ret->why = "the wheel's own list of compatible features does not have it";
@@ -69,7 +69,7 @@ static const struct variant_feature *supported(const struct variant_document *do
         ret->why = ns->why;
         return NULL;
     }
-    const struct variant_feature *f = find(&ns->features, asked->ns, asked->name);
+    const struct variant_feature *f = find_feature(&ns->features, asked->ns, asked->name);
     if (!f && strcmp(asked->ns, "nvidia") != 0) { // of processors, only the level is known
         ret->fits = HOST_UNKNOWN;
         ret->why = "gpumend does not determine this feature";
@@ -83,16 +83,16 @@ static const struct variant_feature *supported(const struct variant_document *do
     return f;
 }
 
-static struct variant_judged judge(struct arena *a, const struct variant_document *doc,
-                                   const struct variant_feature *asked,
-                                   const struct variant_machine *m)
+static struct variant_judged judge_feature(struct arena *a, const struct variant_document *doc,
+                                           const struct variant_feature *asked,
+                                           const struct variant_machine *m)
 {
     struct variant_judged ret = {.asked = asked};
     const struct variant_feature *f = supported(doc, asked, m, &ret);
     if (!f) {
         return ret;
     }
-    const struct variant_feature *first = find(&doc->preferred, asked->ns, asked->name);
+    const struct variant_feature *first = find_feature(&doc->preferred, asked->ns, asked->name);
     const variant_texts *lists[] = {first ? &first->values : NULL, &f->values};
     for (size_t i = 0; !ret.best && i < 2; i++) {
         for (size_t k = 0; lists[i] && !ret.best && k < lists[i]->n; k++) {
@@ -114,7 +114,7 @@ void variant_judge(struct arena *a, const struct variant_document *doc, const st
 {
     *ret = (struct variant_verdict){.fits = HOST_YES};
     for (size_t i = 0; i < v->features.n; i++) {
-        struct variant_judged one = judge(a, doc, &v->features.items[i], m);
+        struct variant_judged one = judge_feature(a, doc, &v->features.items[i], m);
         VEC_PUSH(a, &ret->features, one);
         ret->fits = one.fits == HOST_NO || ret->fits == HOST_NO ? HOST_NO
                     : one.fits == HOST_UNKNOWN                  ? HOST_UNKNOWN
@@ -139,12 +139,12 @@ static struct key key_of(struct arena *a, const struct variant_document *doc,
                          const struct variant_machine *m, const struct variant_judged *j)
 {
     const struct variant_feature *f = j->asked;
-    const struct variant_feature *order = find(&doc->orders, f->ns, "");
-    const struct variant_feature *first = find(&doc->preferred, f->ns, f->name);
+    const struct variant_feature *order = find_feature(&doc->orders, f->ns, "");
+    const struct variant_feature *first = find_feature(&doc->preferred, f->ns, f->name);
     bool own = has_text(&doc->static_of, f->ns);
     const struct variant_namespace *ns = own ? NULL : namespace_of(m, f->ns);
     const variant_features *listed = own ? &doc->statics : ns ? &ns->features : NULL;
-    const struct variant_feature *values = listed ? find(listed, f->ns, f->name) : NULL;
+    const struct variant_feature *values = listed ? find_feature(listed, f->ns, f->name) : NULL;
     variant_texts names = {0};
     for (size_t i = 0; listed && i < listed->n; i++) {
         if (strcmp(listed->items[i].ns, f->ns) == 0) {
