@@ -63,6 +63,10 @@ bool winldr_add_directory(struct winldr_process *p, const char *path)
     if (winldr_path_kind(path) == WINLDR_PATH_RELATIVE) {
         return false;
     }
+    const char *full = winldr_path_full(p->arena, p->config.cwd, path);
+    if (winldr_files_get(p->files, full)->kind == WINLDR_ENTRY_MISSING) {
+        return false;
+    }
     VEC_PUSH(p->arena, &p->added, arena_strdup(p->arena, path));
     return true;
 }

@@ -166,7 +166,8 @@ struct winldr_process {
 struct winldr_process *winldr_process_new(struct winldr_files *files, struct arena *arena,
                                           const struct winldr_config *config);
 
-/* AddDllDirectory() and RemoveDllDirectory(). False: 87, the path is not full. */
+/* AddDllDirectory() and RemoveDllDirectory(). False: the path is not full (87), or nothing is there
+ * (2; Wine, dlls/ntdll/loader.c: LdrAddDllDirectory()). */
 bool winldr_add_directory(struct winldr_process *p, const char *path);
 void winldr_remove_directory(struct winldr_process *p, const char *path);
 /* SetDllDirectory(); NULL: back to the start. */

@@ -307,6 +307,7 @@ static void test_added(void **state)
     assert_true(winldr_add_directory(p, "C:\\one"));
     assert_true(winldr_add_directory(p, "C:\\two"));
     assert_false(winldr_add_directory(p, "four"));
+    assert_false(winldr_add_directory(p, "C:\\not there")); // "..\one\x.dll" is not below it
     const struct winldr_load *load = winldr_load(p, "x.dll", WINLDR_DEFAULT_DIRS);
     assert_string_equal(load->module->path, "C:\\two\\x.dll");
     winldr_free(p, load->module);
