@@ -9,27 +9,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const names[KB_AREAS] = {
-    [KB_AREA_BUILDS] = "builds",
-    [KB_AREA_COMPATS] = "compat",
-    [KB_AREA_CUDNNS] = "cudnn",
-    [KB_AREA_DLOPENS] = "dlopen",
-    [KB_AREA_DRIVERS] = "drivers",
-    [KB_AREA_ERRORS] = "errors",
-    [KB_AREA_FAMILIES] = "families",
-    [KB_AREA_ENGINES] = "engines",
-    [KB_AREA_GLIBCS] = "glibc",
-    [KB_AREA_GPUS] = "gpus",
-    [KB_AREA_IMPORTS] = "imports",
-    [KB_AREA_MODELS] = "models",
-    [KB_AREA_PROVIDES] = "provides",
-    [KB_AREA_RELEASES] = "releases",
-    [KB_AREA_REPOSITORYS] = "repositories",
-    [KB_AREA_ROCMS] = "rocm",
-    [KB_AREA_TOOLKITS] = "toolkits",
-    [KB_AREA_TRAITS] = "traits",
-};
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct gm_err err;
@@ -42,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     enum kb_area area = (enum kb_area)(data[0] % KB_AREAS);
-    (void)snprintf(path, sizeof path, "/kb/%s.json", names[area]);
+    (void)snprintf(path, sizeof path, "/kb/%s.json", kb_area_name(area));
     world_write(path, data + 1, size - 1);
     arena_init(&a, (size_t)1 << 30, NULL, NULL);
     int rc = root_open(&root, world_top(), &err);
