@@ -269,6 +269,25 @@ uint32_t elf_sysv_hash(const char *name);
 bool elf_symbol_find(const struct elf_image *e, const struct elf_lookup_key *key,
                      bool (*visit)(const struct elf_symbol *sym, void *arg), void *arg);
 
+/*
+ * elf_symbol_find() for many names at a time: a lookup touches places that are in no cache (filter,
+ * bucket, chain, symbol, its name), each known only from the one before. Taking each step for all
+ * of the lookups lets their waits for memory overlap.
+ *
+ *   elf_symbols_wanted()  ->  elf_lookup_begin() for each  ->  elf_lookup_go() for all
+ *                         ->  elf_lookup_finish() for each
+ */
+struct elf_lookup {
+    struct elf_lookup_key key;
+    uint32_t index;  // of the symbol in the object that wants it
+    uint16_t versym; // ... as in struct elf_symbol
+    uint32_t first;  // the first symbol with this hash in the object asked; 0: there is none
+    const struct elf_image *image; // the object asked; NULL: none, nothing is found
+    const unsigned char *bucket;   // where `first` is read; NULL: elf_symbol_find() is to be asked
+    const unsigned char *symbol;   // ... and its bytes
+    const char *name;              // ... and its name; NULL: it has none
+};
+
 /* Symbols that are still to be visited, from `at` to before `end`. Passed over are those with a
  * version index (without its hidden bit) below n_skip that `skip` says to. */
 struct elf_wanted {
@@ -277,15 +296,16 @@ struct elf_wanted {
     uint32_t n_skip;
 };
 
-struct elf_reference {
-    struct elf_lookup_key key;
-    uint32_t index;  // of the symbol in the object that wants it
-    uint16_t versym; // as in struct elf_symbol
-};
-
-/* The next symbol that somebody has to define: undefined, neither weak nor local, and with a name.
- * False: there is none. */
-bool elf_next_wanted(const struct elf_image *e, struct elf_wanted *w, struct elf_reference *ret);
+/* Fills in key, index and versym of the symbols that somebody has to define: undefined, neither
+ * weak nor local, and with a name. Ends after `max` of them, and moves w->at there. */
+size_t elf_symbols_wanted(const struct elf_image *e, struct elf_wanted *w, struct elf_lookup *ret,
+                          size_t max);
+/* Asks this object; false, and nothing set, if its filter tells that it does not define the name.
+ */
+bool elf_lookup_begin(struct elf_lookup *l, const struct elf_image *e);
+void elf_lookup_go(struct elf_lookup *lookups, size_t n);
+bool elf_lookup_finish(const struct elf_lookup *l,
+                       bool (*visit)(const struct elf_symbol *sym, void *arg), void *arg);
 
 struct elf_relocation {
     uint32_t symbol, type; // symbol 0: none

@@ -145,16 +145,23 @@ struct elf_lookup_key elf_lookup_key(const char *name)
     return (struct elf_lookup_key){name, hash};
 }
 
-static inline bool visit_if_named(const struct elf_image *e, uint32_t index, const char *name,
-                                  bool (*visit)(const struct elf_symbol *, void *), void *arg)
+/* `own`: the name of the symbol at p, or NULL. */
+static bool visit_if_same(const struct elf_image *e, const unsigned char *p, uint32_t index,
+                          const char *own, const char *name,
+                          bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
-    const unsigned char *p = symbol_bytes(e, index);
-    const char *own = p ? symbol_name(e, p) : NULL;
     if (!own || strcmp(own, name) != 0) {
         return false;
     }
     struct elf_symbol sym = named_symbol(e, p, index, own);
     return visit(&sym, arg);
+}
+
+static bool visit_if_named(const struct elf_image *e, uint32_t index, const char *name,
+                           bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    const unsigned char *p = symbol_bytes(e, index);
+    return visit_if_same(e, p, index, p ? symbol_name(e, p) : NULL, name, visit, arg);
 }
 
 static inline bool gnu_passes(const struct elf_image *e, uint32_t hash)
@@ -327,23 +334,83 @@ static bool is_wanted(const struct elf_image *e, const unsigned char *p)
     return elf_u16(e, p + (e->is64 ? 6 : 14)) == SHN_UNDEF && bind != STB_WEAK && bind != STB_LOCAL;
 }
 
-bool elf_next_wanted(const struct elf_image *e, struct elf_wanted *w, struct elf_reference *ret)
+size_t elf_symbols_wanted(const struct elf_image *e, struct elf_wanted *w, struct elf_lookup *ret,
+                          size_t max)
 {
-    while (w->at < w->end) {
-        uint32_t index = w->at++;
-        const unsigned char *version = versym_bytes(e, index);
+    size_t n = 0, named = 0;
+    for (; w->at < w->end && n < max; w->at++) {
+        const unsigned char *version = versym_bytes(e, w->at);
         uint16_t versym = version ? elf_u16(e, version) : 0xffff;
         if (version && (versym & 0x7fffu) < w->n_skip && w->skip[versym & 0x7fff]) {
             continue;
         }
-        const unsigned char *p = symbol_bytes(e, index);
+        const unsigned char *p = symbol_bytes(e, w->at);
         const char *name = p && is_wanted(e, p) ? symbol_name(e, p) : NULL;
-        if (name && *name) {
-            *ret = (struct elf_reference){elf_lookup_key(name), index, versym};
-            return true;
+        if (name) {
+            __builtin_prefetch(name);
+            __builtin_prefetch(name + 63); // it may go on in the next line of the cache
+            ret[n].key.name = name;
+            ret[n].index = w->at;
+            ret[n++].versym = versym;
         }
     }
-    return false;
+    for (size_t i = 0; i < n; i++) { // their names are on the way to the cache
+        if (*ret[i].key.name) {
+            ret[named] = ret[i];
+            ret[named].key = elf_lookup_key(ret[i].key.name);
+            named++;
+        }
+    }
+    return named;
+}
+
+bool elf_lookup_begin(struct elf_lookup *l, const struct elf_image *e)
+{
+    if (e->gnu.bloom && !gnu_passes(e, l->key.gnu_hash)) {
+        return false;
+    }
+    l->image = e;
+    l->bucket = e->gnu.bloom && !gnu_has_index(e) ? gnu_bucket(e, l->key.gnu_hash) : NULL;
+    __builtin_prefetch(l->bucket);
+    return true;
+}
+
+void elf_lookup_go(struct elf_lookup *lookups, size_t n)
+{
+    struct elf_lookup *end = lookups + n;
+    for (struct elf_lookup *l = lookups; l < end; l++) {
+        l->first = l->image && l->bucket ? gnu_first(l->image, l->bucket) : 0;
+        const struct elf_table *chains = l->first ? &l->image->gnu.chains : NULL;
+        if (chains && l->first - l->image->gnu.symoffset < chains->n_near) {
+            __builtin_prefetch(chains->near + (size_t)(l->first - l->image->gnu.symoffset) * 4);
+        }
+    }
+    for (struct elf_lookup *l = lookups; l < end; l++) {
+        l->first = l->first ? next_in_chain(l->image, l->first, l->key.gnu_hash) : 0;
+        l->symbol = l->first ? symbol_bytes(l->image, l->first) : NULL;
+        if (l->symbol) {
+            __builtin_prefetch(l->symbol);
+            __builtin_prefetch(versym_bytes(l->image, l->first));
+        }
+    }
+    for (struct elf_lookup *l = lookups; l < end; l++) {
+        l->name = l->symbol ? symbol_name(l->image, l->symbol) : NULL;
+        if (l->name) {
+            __builtin_prefetch(l->name);
+            __builtin_prefetch(l->name + 63);
+        }
+    }
+}
+
+bool elf_lookup_finish(const struct elf_lookup *l, bool (*visit)(const struct elf_symbol *, void *),
+                       void *arg)
+{
+    const struct elf_image *e = l->image;
+    if (!l->first) {
+        return e && !l->bucket && elf_symbol_find(e, &l->key, visit, arg);
+    }
+    return visit_if_same(e, l->symbol, l->first, l->name, l->key.name, visit, arg) ||
+           find_from(e, &l->key, next_same(e, l->first, l->key.gnu_hash), visit, arg);
 }
 
 static bool find_by_name(const struct elf_image *e, const char *name,

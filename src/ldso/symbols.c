@@ -348,12 +348,14 @@ struct missing {
 typedef VEC(struct missing) missing_list;
 
 /*
- * The lookups of one object's symbols.
+ * The lookups of one object's symbols, some dozen at a time (struct elf_lookup).
  *
  * Only whether a symbol is found at all matters. The library that the reference names, or for a
  * reference without version those that served the symbols before it, are asked first: if one of
  * them is in the scope and defines the symbol, no other library's answer can make the lookup fail.
  */
+enum { AT_ONCE = 48 };
+
 struct search {
     struct ldso_process *p;
     struct ldso_object *object;
@@ -362,6 +364,11 @@ struct search {
     unsigned seen; // mark of the files in the object's served_by
     struct recent recent;
     missing_list missing;
+    struct asked {
+        struct ldso_object *first; // whom to ask first, or NULL
+        struct wanted want;
+    } asked[AT_ONCE];
+    struct elf_lookup lookups[AT_ONCE];
 };
 
 /* Who defines symbol `index`. */
@@ -377,28 +384,18 @@ static void note_provider(struct search *s, uint32_t index, struct ldso_file *pr
     }
 }
 
-/* Who of those that are asked first defines the symbol, or NULL. */
-static struct ldso_object *first_asked(const struct search *s, const struct elf_lookup_key *key,
-                                       struct wanted want)
+/* Where the object that was asked first does not define the symbol: in the others of the recent
+ * ones, then in full, as the loader does it. */
+static enum lookup look_up(struct search *s, const struct elf_lookup_key *key,
+                           const struct asked *asked, struct ldso_object **ret)
 {
-    if (want.version->version) {
-        struct ldso_object *named = want.version->named;
-        bool defines = named && named->file->mark == s->in->mark &&
-                       lookup_in(s->p, named, key, want) == LOOKUP_FOUND;
-        return defines ? named : NULL;
-    }
-    for (size_t i = 0; i < s->recent.n; i++) {
-        if (lookup_in(s->p, s->recent.items[i], key, want) == LOOKUP_FOUND) {
-            return s->recent.items[i];
+    struct wanted want = asked->want;
+    for (size_t i = 0; i < s->recent.n && !want.version->version; i++) {
+        *ret = s->recent.items[i];
+        if (*ret != asked->first && lookup_in(s->p, *ret, key, want) == LOOKUP_FOUND) {
+            return LOOKUP_FOUND;
         }
     }
-    return NULL;
-}
-
-/* In full, as the loader does it. */
-static enum lookup look_up(const struct search *s, const struct elf_lookup_key *key,
-                           struct wanted want, struct ldso_object **ret)
-{
     for (size_t i = 0; i < s->in->n; i++) {
         for (size_t k = 0; k < s->in->items[i].n; k++) {
             *ret = s->in->items[i].items[k];
@@ -411,20 +408,59 @@ static enum lookup look_up(const struct search *s, const struct elf_lookup_key *
     return LOOKUP_MISSING;
 }
 
-static void look_up_reference(struct search *s, const struct elf_reference *r)
+/* Begins the lookup in the object that is asked first; NULL: there is none. */
+static struct ldso_object *ask_first(const struct search *s, const struct reference *version,
+                                     struct elf_lookup *l)
 {
-    struct wanted want = version_of(s->references, r->versym);
-    struct ldso_object *found = first_asked(s, &r->key, want);
-    enum lookup how = found ? LOOKUP_FOUND : look_up(s, &r->key, want, &found);
-    if (how != LOOKUP_FOUND) {
-        VEC_PUSH(s->p->arena, &s->missing, (struct missing){r->index, how});
-        return;
+    l->image = NULL;
+    if (version->version) {
+        struct ldso_object *named = version->named;
+        return named && named->file->mark == s->in->mark && elf_lookup_begin(l, &named->file->image)
+                   ? named
+                   : NULL;
     }
-    if (!s->p->store->one_process) {
-        note_provider(s, r->index, found->file);
+    for (size_t i = 0; i < s->recent.n; i++) {
+        if (elf_lookup_begin(l, &s->recent.items[i]->file->image)) {
+            return s->recent.items[i];
+        }
     }
-    if (s->recent.n == 0 || s->recent.items[0] != found) {
-        remember_recent(&s->recent, found);
+    return NULL;
+}
+
+/* What a lookup that was started comes to. */
+static enum lookup lookup_finish(struct search *s, const struct elf_lookup *l,
+                                 const struct asked *asked, struct ldso_object **ret)
+{
+    struct match m = {s->p, asked->first, asked->want, l->image && l->image->versym, 0};
+    if (l->image && (elf_lookup_finish(l, is_match, &m) || m.n_hidden == 1)) {
+        *ret = asked->first;
+        return LOOKUP_FOUND;
+    }
+    return look_up(s, &l->key, asked, ret);
+}
+
+static void look_up_symbols(struct search *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct asked *asked = &s->asked[i];
+        asked->want = version_of(s->references, s->lookups[i].versym);
+        asked->first = ask_first(s, asked->want.version, &s->lookups[i]);
+    }
+    elf_lookup_go(s->lookups, n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t index = s->lookups[i].index;
+        struct ldso_object *found = NULL;
+        enum lookup how = lookup_finish(s, &s->lookups[i], &s->asked[i], &found);
+        if (how != LOOKUP_FOUND) {
+            VEC_PUSH(s->p->arena, &s->missing, (struct missing){index, how});
+            continue;
+        }
+        if (!s->p->store->one_process) {
+            note_provider(s, index, found->file);
+        }
+        if (s->recent.items[0] != found) {
+            remember_recent(&s->recent, found);
+        }
     }
 }
 
@@ -592,17 +628,21 @@ static bool served_as_before(const struct ldso_file *f, unsigned mark)
     return f->served_complete;
 }
 
-/* Whether somebody in the scope is known to define the symbol from an earlier process: only whether
- * it is found matters here, not which definition wins. */
-static bool is_known(struct search *s, uint32_t index)
+/* Passes over symbols of which somebody in the scope is known to define them from an earlier
+ * process: only whether a symbol is found matters here, not which definition wins. */
+static size_t not_known(struct search *s, size_t n)
 {
     struct ldso_file *const *providers = s->object->file->providers;
-    struct ldso_file *before = providers ? providers[index] : NULL;
-    if (!before || before->mark != s->in->mark) {
-        return false;
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct ldso_file *before = providers[s->lookups[i].index];
+        if (before && before->mark == s->in->mark) {
+            note_provider(s, s->lookups[i].index, before);
+        } else {
+            s->lookups[left++] = s->lookups[i];
+        }
     }
-    note_provider(s, index, before);
-    return true;
+    return left;
 }
 
 /* Looks up all symbols that the object wants. */
@@ -611,19 +651,24 @@ static missing_list missing_of(struct ldso_process *p, struct ldso_object *o,
 {
     const struct elf_image *e = &o->file->image;
     struct elf_wanted wanted = {1, elf_symbol_undef_count(e), references->settled, references->n};
-    struct search s = {
-        .p = p, .object = o, .in = in, .references = references, .seen = ldso_store_mark(p->store)};
+    struct search s; // its arrays are not cleared, as that would take longer than a small object
+    s.p = p;
+    s.object = o;
+    s.in = in;
+    s.references = references;
+    s.seen = ldso_store_mark(p->store);
+    s.recent.n = 0;
+    s.recent.items[0] = NULL;
+    s.missing = (missing_list){0};
     o->file->served_by.n = 0;
     for (size_t i = 0; i < o->deps.n && s.recent.n < RECENT; i++) {
         if (o->deps.items[i]->file->mark == in->mark) {
             s.recent.items[s.recent.n++] = o->deps.items[i];
         }
     }
-    struct elf_reference r;
-    while (elf_next_wanted(e, &wanted, &r)) {
-        if (!is_known(&s, r.index)) {
-            look_up_reference(&s, &r);
-        }
+    while (wanted.at < wanted.end) {
+        size_t n = elf_symbols_wanted(e, &wanted, s.lookups, AT_ONCE);
+        look_up_symbols(&s, o->file->providers ? not_known(&s, n) : n);
     }
     return s.missing;
 }

@@ -83,21 +83,31 @@ static void see_note(const struct elf_note *note, void *arg)
 
 static void see_found(struct seen *seen, const struct elf_image *e, const char *name)
 {
-    struct elf_lookup_key key = elf_lookup_key(name);
-    see_number(seen, elf_symbol_find(e, &key, see_symbol, seen));
+    struct elf_lookup lookup = {.key = elf_lookup_key(name)};
+    bool found = elf_symbol_find(e, &lookup.key, see_symbol, seen);
+    see_number(seen, found);
+    bool asked = elf_lookup_begin(&lookup, e);
+    assert(asked || !found);
+    elf_lookup_go(&lookup, 1);
+    see_number(seen, elf_lookup_finish(&lookup, see_symbol, seen));
 }
 
 static void see_wanted(struct seen *seen, const struct elf_image *e, uint32_t end)
 {
     const bool skip[] = {false, false, false, true};
+    struct elf_lookup lookups[16];
     struct elf_wanted wanted = {.end = end, .skip = skip, .n_skip = sizeof skip};
-    struct elf_reference r;
-    while (elf_next_wanted(e, &wanted, &r)) {
-        see_text(seen, r.key.name);
-        see_number(seen, r.index * 65536u + r.versym);
-        struct elf_symbol sym;
-        assert(elf_symbol_at(e, r.index, &sym) && sym.shndx == SHN_UNDEF && sym.bind != STB_WEAK &&
-               sym.bind != STB_LOCAL && sym.name == r.key.name);
+    while (wanted.at < wanted.end) {
+        size_t n = elf_symbols_wanted(e, &wanted, lookups, 16);
+        for (size_t i = 0; i < n; i++) {
+            assert(lookups[i].key.gnu_hash == elf_lookup_key(lookups[i].key.name).gnu_hash);
+            see_text(seen, lookups[i].key.name);
+            see_number(seen, lookups[i].index * 65536u + lookups[i].versym);
+            struct elf_symbol sym;
+            assert(elf_symbol_at(e, lookups[i].index, &sym) && sym.shndx == SHN_UNDEF &&
+                   sym.bind != STB_WEAK && sym.bind != STB_LOCAL &&
+                   sym.name == lookups[i].key.name);
+        }
     }
 }
 
