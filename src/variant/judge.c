@@ -28,17 +28,6 @@ static const struct variant_feature *find_feature(const variant_features *list, 
     return NULL;
 }
 
-static const struct variant_namespace *namespace_of(const struct variant_machine *m,
-                                                    const char *name)
-{
-    for (size_t i = 0; i < m->namespaces.n; i++) {
-        if (strcmp(m->namespaces.items[i].name, name) == 0) {
-            return &m->namespaces.items[i];
-        }
-    }
-    return NULL;
-}
-
 /* ------------------------------------------------------------------ one feature */
 
 /* What decides a feature: the wheel's own list, or the machine's; NULL, and a verdict. */
@@ -47,7 +36,7 @@ static const struct variant_feature *supported(const struct variant_document *do
                                                const struct variant_machine *m,
                                                struct variant_judged *ret)
 {
-    const struct variant_namespace *ns = namespace_of(m, asked->ns);
+    const struct variant_namespace *ns = variant_namespace_of(m, asked->ns);
     const struct variant_feature *own = find_feature(&doc->statics, asked->ns, asked->name);
     ret->fits = HOST_NO;
     if (has_text(&doc->static_of, asked->ns)) {
@@ -142,7 +131,7 @@ static struct key key_of(struct arena *a, const struct variant_document *doc,
     const struct variant_feature *order = find_feature(&doc->orders, f->ns, "");
     const struct variant_feature *first = find_feature(&doc->preferred, f->ns, f->name);
     bool own = has_text(&doc->static_of, f->ns);
-    const struct variant_namespace *ns = own ? NULL : namespace_of(m, f->ns);
+    const struct variant_namespace *ns = own ? NULL : variant_namespace_of(m, f->ns);
     const variant_features *listed = own ? &doc->statics : ns ? &ns->features : NULL;
     const struct variant_feature *values = listed ? find_feature(listed, f->ns, f->name) : NULL;
     variant_texts names = {0};

@@ -234,8 +234,8 @@ void variant_machine(struct arena *a, const struct host *h, struct kb *kb,
 
 /* ------------------------------------------------------------------ several machines */
 
-static const struct variant_namespace *namespace_of(const struct variant_machine *m,
-                                                    const char *name)
+const struct variant_namespace *variant_namespace_of(const struct variant_machine *m,
+                                                     const char *name)
 {
     for (size_t i = 0; i < m->namespaces.n; i++) {
         if (strcmp(m->namespaces.items[i].name, name) == 0) {
@@ -324,7 +324,7 @@ void variant_least(struct arena *a, const struct variant_machine *machines,
         }
         ns.features = own;
         for (size_t i = 1; i < n; i++) {
-            keep_namespace(a, &ns, namespace_of(&machines[i], ns.name), names[i]);
+            keep_namespace(a, &ns, variant_namespace_of(&machines[i], ns.name), names[i]);
         }
         VEC_PUSH(a, &ret->namespaces, ns);
     }

@@ -85,6 +85,10 @@ struct variant_machine {
     VEC(struct variant_namespace) namespaces;
 };
 
+/* What the machine has of this name, or NULL. */
+const struct variant_namespace *variant_namespace_of(const struct variant_machine *m,
+                                                     const char *name);
+
 /* The values of nvidia-variant-provider for a CUDA driver and the highest compute capability.
  * sm_major 0: without sm_arch. A capability below 5.0 has no sm_arch either. */
 void variant_nvidia(struct arena *a, unsigned cuda_major, unsigned cuda_minor, unsigned sm_major,
