@@ -20,6 +20,10 @@ class Counts:
         if not good:
             print(f"FAIL {name}: {what}")
 
+    def skip(self, name):
+        self.skipped += 1
+        print(f"SKIP {name}")
+
 
 def free_ports(number):
     sockets = [socket.socket() for _ in range(number)]

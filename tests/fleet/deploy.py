@@ -20,22 +20,10 @@ sys.dont_write_bytecode = True
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/trees"))
 from build import write  # noqa: E402
+from counted import Counts  # noqa: E402
 from machines import MACHINES  # noqa: E402
 
 DEPLOY = TOP / "deploy"
-
-
-class Counts:
-    passed = failed = skipped = 0
-
-    def judge(self, name, good, what=""):
-        self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
-        if not good:
-            print(f"FAIL {name}: {what}")
-
-    def skip(self, name):
-        self.skipped += 1
-        print(f"SKIP {name}")
 
 
 def run(*words, **more):
