@@ -19,18 +19,6 @@ struct str apply_hook_start(void)
     return STR("_gpumend_hook:start\n");
 }
 
-/* A bytes literal: any path can be one. */
-static const char *literal(struct arena *a, const char *text)
-{
-    const char *out = "b\"";
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        bool plain = c >= ' ' && c < 0x7f && c != '"' && c != '\\';
-        out = plain ? arena_printf(a, "%s%c", out, c) : arena_printf(a, "%s\\x%02x", out, c);
-    }
-    return arena_printf(a, "%s\"", out);
-}
-
 /* The way from `site` to a path below `prefix`, up by "..": "../../libx.so". */
 static const char *relative(struct arena *a, const char *prefix, const char *site, const char *path)
 {
@@ -56,13 +44,13 @@ struct str apply_hook_module(struct arena *a, const struct apply_hook *hook)
     const char *text = "\"\"\"Written by gpumend; `gpumend disable` takes it away.\"\"\"\n"
                        "import os\nimport sys\n\nMODULES = (";
     for (size_t i = 0; i < hook->n_modules; i++) {
-        text =
-            arena_printf(a, "%s%s, ", text, literal(a, hook->modules[i]) + 1); // text: identifiers
+        text = arena_printf(a, "%s%s, ", text,
+                            str_python_bytes(a, hook->modules[i]) + 1); // text: identifiers
     }
     text = arena_printf(a, "%s)\nLIBRARIES = (\n", text);
     for (size_t i = 0; i < hook->n_paths; i++) {
         const char *path = relative(a, hook->prefix, hook->site, hook->paths[i]);
-        text = arena_printf(a, "%s    %s,\n", text, literal(a, path));
+        text = arena_printf(a, "%s    %s,\n", text, str_python_bytes(a, path));
     }
     return str_of(arena_printf(a, "%s)\n%s", text, apply_hookfile_py));
 }

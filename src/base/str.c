@@ -457,6 +457,17 @@ char *str_printable(struct arena *a, const char *s)
     return out;
 }
 
+const char *str_python_bytes(struct arena *a, const char *text)
+{
+    const char *out = "b\"";
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        bool plain = c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+        out = plain ? arena_printf(a, "%s%c", out, c) : arena_printf(a, "%s\\x%02x", out, c);
+    }
+    return arena_printf(a, "%s\"", out);
+}
+
 uint64_t str_hash(const void *data, size_t n)
 {
     const unsigned char *p = data;

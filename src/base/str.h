@@ -119,6 +119,9 @@ char *str_base64(struct arena *a, const void *data, size_t n);
 char *str_printable(struct arena *a, const char *s);
 bool str_is_utf8(const char *s, size_t n);
 
+/* A bytes literal of Python: b"/opt/\xc3\xa9". Any path can be one. */
+const char *str_python_bytes(struct arena *a, const char *text);
+
 uint64_t str_hash(const void *data, size_t n); // FNV-1a, for tables
 
 #endif

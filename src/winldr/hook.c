@@ -19,28 +19,6 @@ static const char first_line[] =
 
 /* ------------------------------------------------------------------ writing */
 
-/* FNV-1a: against a change by mistake, not by intent. */
-static uint64_t sum_of(struct str text)
-{
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < text.n; i++) {
-        sum = (sum ^ (unsigned char)text.s[i]) * UINT64_C(0x100000001b3);
-    }
-    return sum;
-}
-
-/* A bytes literal: any path can be one. */
-static const char *literal(struct arena *a, const char *text)
-{
-    const char *out = "b\"";
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        bool plain = c >= ' ' && c < 0x7f && c != '"' && c != '\\';
-        out = plain ? arena_printf(a, "%s%c", out, c) : arena_printf(a, "%s\\x%02x", out, c);
-    }
-    return arena_printf(a, "%s\"", out);
-}
-
 static const char *relative(const char *site, const char *path)
 {
     return winldr_path_is_below(path, site) ? path + strlen(site) + 1 : path;
@@ -52,8 +30,8 @@ static const char *tuple(struct arena *a, const char *name, const winldr_texts *
     const char *text = arena_printf(a, "%s = (", name);
     for (size_t i = 0; i < items->n; i++) {
         const char *item = items->items[i];
-        text = site ? arena_printf(a, "%s%s, ", text, literal(a, relative(site, item)))
-                    : arena_printf(a, "%s%s, ", text, literal(a, item) + 1); // a str
+        text = site ? arena_printf(a, "%s%s, ", text, str_python_bytes(a, relative(site, item)))
+                    : arena_printf(a, "%s%s, ", text, str_python_bytes(a, item) + 1); // a str
     }
     return arena_printf(a, "%s)\n", text);
 }
@@ -65,8 +43,8 @@ struct str winldr_hook_text(struct arena *a, const struct winldr_hook *hook, con
         a, "%simport os\nimport sys\n\n%s%s%s%sPREFIX = %s\n%s", first_line,
         tuple(a, "MODULES", &hook->modules, NULL), tuple(a, "SEARCHED", &hook->searched, site),
         tuple(a, "ON_PATH", &hook->on_path, site), tuple(a, "LIBRARIES", &hook->libraries, site),
-        literal(a, prefix ? prefix : ""), winldr_hook_py);
-    return str_of(arena_printf(a, "%s# %016" PRIx64 "\n", text, sum_of(str_of(text))));
+        str_python_bytes(a, prefix ? prefix : ""), winldr_hook_py);
+    return str_of(arena_printf(a, "%s# %016" PRIx64 "\n", text, str_hash(text, strlen(text))));
 }
 
 bool winldr_hook_is_whole(struct str text)
@@ -78,7 +56,7 @@ bool winldr_hook_is_whole(struct str text)
     }
     struct str rest = {text.s, text.n - LAST_LINE};
     arena_init(&scratch, 0, NULL, NULL);
-    const char *line = arena_printf(&scratch, "# %016" PRIx64 "\n", sum_of(rest));
+    const char *line = arena_printf(&scratch, "# %016" PRIx64 "\n", str_hash(rest.s, rest.n));
     bool same = memcmp(text.s + rest.n, line, LAST_LINE) == 0;
     arena_release(&scratch);
     return same;
