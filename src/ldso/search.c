@@ -128,8 +128,10 @@ static void list_add(struct ldso_process *p, struct ldso_list *list, const char 
     while (n > 1 && element[n - 1] == '/') {
         n--;
     }
-    const char *slash = n > 0 && element[n - 1] != '/' ? "/" : "";
-    struct ldso_dir *d = intern_dir(p, arena_printf(p->arena, "%.*s%s", (int)n, element, slash));
+    char *text = arena_alloc(p->arena, n + 2);
+    memcpy(text, element, n);
+    text[n] = n > 0 && element[n - 1] != '/' ? '/' : '\0';
+    struct ldso_dir *d = intern_dir(p, text);
     for (size_t i = 0; i < list->dirs.n; i++) {
         if (list->dirs.items[i] == d) {
             return;

@@ -136,7 +136,7 @@ static enum model_build torch_build(struct model *m)
 
 enum model_build model_build_of_dist(struct model *m, const struct py_dist *dist)
 {
-    const char *key = arena_printf(m->arena, "build of %s", dist->name_normal);
+    const char *key = arena_printf(m->arena, "build of %s", dist->info);
     enum model_build *kept = ldso_store_recall(m->store, key);
     if (!kept) {
         kept = arena_alloc(m->arena, sizeof *kept);

@@ -88,17 +88,38 @@ const struct py_dist *model_overwriter(struct model *m, const struct py_dist *di
     return *kept;
 }
 
+struct found {
+    const struct py_dist *dist;
+    const struct kb_import *row;
+};
+
+static struct found find_import(struct model *m, const char *name)
+{
+    struct found f = {0};
+    const struct kb_import *other_row = NULL;
+    f.dist = first_import(m, name, NULL, &f.row);
+    const struct py_dist *other = f.row ? first_import(m, f.row->module, f.dist, &other_row) : NULL;
+    if (other && other_row && strcmp(other_row->module, f.row->module) == 0 &&
+        model_overwriter(m, f.dist) == other) {
+        return (struct found){other, other_row};
+    }
+    f.dist = f.dist ? f.dist : py_env_by_dist(m->env, name);
+    return f;
+}
+
+/* Every process and every replay asks this of the same few names, so that the answer is kept. One
+ * store may see several environments. */
 const struct py_dist *model_find_import(struct model *m, const char *name,
                                         const struct kb_import **ret_row)
 {
-    const struct kb_import *other_row = NULL;
-    const struct py_dist *dist = first_import(m, name, NULL, ret_row);
-    const struct py_dist *other =
-        *ret_row ? first_import(m, (*ret_row)->module, dist, &other_row) : NULL;
-    if (other && other_row && strcmp(other_row->module, (*ret_row)->module) == 0 &&
-        model_overwriter(m, dist) == other) {
-        *ret_row = other_row;
-        return other;
+    const char *python = m->env->executable ? m->env->executable : m->env->prefix;
+    const char *key = arena_printf(m->arena, "import of %s by %s", name, python);
+    struct found *kept = ldso_store_recall(m->store, key);
+    if (!kept) {
+        kept = arena_alloc(m->arena, sizeof *kept);
+        *kept = find_import(m, name);
+        ldso_store_remember(m->store, key, kept);
     }
-    return dist ? dist : py_env_by_dist(m->env, name);
+    *ret_row = kept->row;
+    return kept->dist;
 }

@@ -35,17 +35,20 @@ static void read_version(struct arena *a, struct str text, struct model_torch *r
 
 const struct model_torch *model_torch(struct model *m)
 {
-    static const char key[] = "torch/version.py";
-    struct model_torch *ret = ldso_store_recall(m->store, key);
+    static const struct model_torch none;
+    const struct py_dist *torch = m->env ? py_env_by_dist(m->env, "torch") : NULL;
+    if (!torch) {
+        return &none;
+    }
+    const char *path = path_join(m->arena, torch->site, "torch/version.py");
+    struct model_torch *ret = ldso_store_recall(m->store, path);
     if (!ret) {
-        const struct py_dist *torch = m->env ? py_env_by_dist(m->env, "torch") : NULL;
         struct str text;
         ret = arena_alloc(m->arena, sizeof *ret);
-        if (torch && root_read(m->root, m->arena, path_join(m->arena, torch->site, key), 1 << 20,
-                               &text) == 0) {
+        if (root_read(m->root, m->arena, path, 1 << 20, &text) == 0) {
             read_version(m->arena, text, ret);
         }
-        ldso_store_remember(m->store, key, ret);
+        ldso_store_remember(m->store, path, ret);
     }
     return ret;
 }
