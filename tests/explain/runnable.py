@@ -41,8 +41,9 @@ VARIABLES = re.compile(r"(?i:\benv:)[A-Z_]+|\bunset(?: [A-Z_]+)+|(?<= -u )[A-Z_]
 PLACEHOLDER = re.compile(r"(?<![\w$%{.])[A-Z][A-Z_]*[A-Z](?![\w=}%.\[(])|<[a-z]\w*>|(?<!\.)\.\.\.(?!\w)")
 # Words that are written in capitals: options of tools, names of folders and of packages.
 CAPITALS = set("""
-    ALL CLOCK COMPUTE CUDA CUDNN CUPTI DEFAULT ECC GPU INFO IPC_LOCK MOK MSVC NVIDIA NVSMI ON
-    PAGE_RETIREMENT PIDS POWER PTX ROW_REMAPPER SYS_ADMIN TEMPERATURE VC VISIBLE_DEVICES
+    ALL CLOCK COMPUTE CUDA CUDNN CUPTI DEFAULT ECC GPU HKLM INFO IPC_LOCK MOK MSVC NVIDIA NVSMI ON
+    PAGE_RETIREMENT PIDS POWER PTX REG_DWORD ROW_REMAPPER SYSTEM SYS_ADMIN TEMPERATURE VC
+    VISIBLE_DEVICES
 """.split())
 # What a shell of Windows does not read, or reads as something else: "where" is Where-Object in
 # PowerShell, "set" its Set-Variable, %NAME% a text. The sentence may name the shell that is meant.
