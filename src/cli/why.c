@@ -165,7 +165,7 @@ static int perform_load(struct ldso_process *p, const char *spec)
     return CLI_OK;
 }
 
-static json_t *document(const struct ldso_process *p, size_t n_loads)
+static json_t *document(struct ldso_process *p, size_t n_loads)
 {
     json_t *doc = json_object();
     (void)json_object_set_new(doc, "schema", json_integer(1));
@@ -254,18 +254,18 @@ static void print_notes(const struct why *w, const struct ldso_process *p)
 
 /* With a NAME: its own request, the earlier one that decided if it was reused, and what failed
  * below it. Without: the closure, and what failed. */
-static void why_print_text(const struct why *w, const struct ldso_process *p, size_t n_loads)
+static void why_print_text(const struct why *w, struct ldso_process *p, size_t n_loads)
 {
     print_head(w, p);
     if (p->is_static) {
         return;
     }
     print_loads(w, p, n_loads);
-    const struct ldso_request *own = NULL;
+    struct ldso_request *own = NULL;
     if (w->name && p->loads.n > n_loads) {
         own = p->requests.items[p->loads.items[n_loads].request];
         for (size_t i = 0; i < p->requests.n && own->outcome == LDSO_REUSED; i++) {
-            const struct ldso_request *r = p->requests.items[i];
+            struct ldso_request *r = p->requests.items[i];
             if (r->object == own->object && r->outcome == LDSO_LOADED) {
                 report_request_text(&w->out, p, r);
                 fputc('\n', w->out.file);
@@ -281,7 +281,7 @@ static void why_print_text(const struct why *w, const struct ldso_process *p, si
         report_objects_text(&w->out, p);
     }
     for (size_t i = 0; i < p->requests.n; i++) {
-        const struct ldso_request *r = p->requests.items[i];
+        struct ldso_request *r = p->requests.items[i];
         if (why_request_failed(r) && r != own &&
             (!w->name || r->load >= (int)n_loads || r->load < 0)) {
             fputc('\n', w->out.file);

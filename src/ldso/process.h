@@ -118,6 +118,13 @@ struct ldso_step {
     const char *detail; // one clause, or NULL
 };
 
+/* Where a search ends. */
+struct ldso_instead {
+    const char *path;
+    enum ldso_via via;
+    const struct ldso_object *via_object; // whose RPATH or RUNPATH, or NULL
+};
+
 struct ldso_request {
     const char *name;
     struct ldso_object *caller;
@@ -131,6 +138,8 @@ struct ldso_request {
     const char *errstring;  // its middle part alone, without file name and errno text, or NULL
     const char *really;     // what is really wrong where that text misleads, or NULL
     int load;               // index of the ldso_load it belongs to, -1 for the start
+    const struct ldso_instead *instead; // see ldso_instead()
+    bool instead_asked;
     VEC(struct ldso_step) steps;
 };
 
@@ -258,6 +267,12 @@ const struct ldso_load *ldso_dlopen(struct ldso_process *p, struct ldso_object *
 /* The loaded object with this path, soname, or file name, or whose file any other path leads to (a
  * link, a hard link, a relative path); NULL if there is none. */
 struct ldso_object *ldso_find_object(struct ldso_process *p, const char *name);
+
+/* The other file at which a request would have ended if the object that answers to its name had not
+ * been loaded before it: there the first one wins. NULL: it would have been the same file, or none,
+ * or that is not known (with musl, which compares names otherwise; with an unknown CPU). To be
+ * asked once all loads are done; searches, and keeps the answer. */
+const struct ldso_instead *ldso_instead(struct ldso_process *p, struct ldso_request *r);
 
 /* Whether the loader would map the file and the process die on what is missing of it. */
 bool ldso_is_cut(const struct elf_image *e);

@@ -22,17 +22,17 @@ static json_t *page_text(const struct model *m, const char *s)
 /* A lookup to show, and the same one after the repair. */
 struct ladder {
     const struct model_process *process;
-    const struct ldso_request *before, *after; // after NULL: no repair was tried
+    struct ldso_request *before, *after; // after NULL: no repair was tried
 };
 typedef VEC(struct ladder) ladder_list;
 
-static const struct ldso_request *find_request(const struct model_process *p, const char *caller,
-                                               const char *name)
+static struct ldso_request *find_request(const struct model_process *p, const char *caller,
+                                         const char *name)
 {
-    const struct ldso_request *same_stem = NULL;
+    struct ldso_request *same_stem = NULL;
     struct str stem = model_stem(name);
     for (size_t i = p->ldso ? p->ldso->requests.n : 0; i-- > 0;) {
-        const struct ldso_request *r = p->ldso->requests.items[i];
+        struct ldso_request *r = p->ldso->requests.items[i];
         if (!r->caller || strcmp(r->caller->path, caller) != 0) {
             continue;
         }
@@ -76,9 +76,9 @@ static void add_proved(struct model *m, const struct plan_way *way, ladder_list 
         for (size_t k = 0; k < m->processes.n; k++) {
             const struct model_process *p = m->processes.items[k];
             const struct model_process *again = replay_of(way->after, p);
-            const struct ldso_request *before = strcmp(diag_script_words(m, p), q->script) == 0
-                                                    ? find_request(p, q->caller, q->name)
-                                                    : NULL;
+            struct ldso_request *before = strcmp(diag_script_words(m, p), q->script) == 0
+                                              ? find_request(p, q->caller, q->name)
+                                              : NULL;
             if (before && !is_listed(out, before)) {
                 VEC_PUSH(m->arena, out,
                          ((struct ladder){p, before,
@@ -97,7 +97,7 @@ static bool request_failed(const struct ldso_request *r)
 static void add_failed(const struct model *m, const struct model_process *p, ladder_list *out)
 {
     for (size_t i = 0; p->ldso && i < p->ldso->requests.n; i++) {
-        const struct ldso_request *r = p->ldso->requests.items[i];
+        struct ldso_request *r = p->ldso->requests.items[i];
         if (r->kind == LDSO_NEEDED && request_failed(r) && !is_listed(out, r)) {
             VEC_PUSH(m->arena, out, ((struct ladder){p, r, NULL}));
         }
@@ -107,8 +107,19 @@ static void add_failed(const struct model *m, const struct model_process *p, lad
         if (!at->failed || !at->required || !at->load) {
             continue;
         }
-        const struct ldso_request *r = p->ldso->requests.items[at->load->request];
+        struct ldso_request *r = p->ldso->requests.items[at->load->request];
         if (request_failed(r) && !is_listed(out, r)) {
+            VEC_PUSH(m->arena, out, ((struct ladder){p, r, NULL}));
+        }
+    }
+}
+
+/* Where the first file of a library family keeps another one out. */
+static void add_first_wins(const struct model *m, const struct model_process *p, ladder_list *out)
+{
+    for (size_t i = 0; p->ldso && i < p->ldso->requests.n; i++) {
+        struct ldso_request *r = p->ldso->requests.items[i];
+        if (kb_family_of(&m->families, r->name) && ldso_instead(p->ldso, r) && !is_listed(out, r)) {
             VEC_PUSH(m->arena, out, ((struct ladder){p, r, NULL}));
         }
     }
@@ -138,6 +149,9 @@ static void put_ladders(struct model *m, const struct diag_report *r, const stru
     }
     for (size_t i = 0; i < m->processes.n && r->verdict != DIAG_OK; i++) {
         add_failed(m, m->processes.items[i], &found);
+    }
+    for (size_t i = 0; i < m->processes.n; i++) {
+        add_first_wins(m, m->processes.items[i], &found);
     }
     for (size_t i = 0; i < found.n && i < LADDERS_MAX; i++) {
         json_add(list, ladder_json(m, &found.items[i]));

@@ -97,6 +97,24 @@ static void add_winner(const struct html *h, const json_t *request, column_list 
     }
 }
 
+/* Where the search that did not take place would have ended. */
+static void add_kept_out(const struct html *h, const json_t *request, column_list *columns)
+{
+    const json_t *instead = json_object_get(request, "instead_of");
+    if (instead) {
+        VEC_PUSH(h->a, columns,
+                 ((struct column){html_member(instead, "via"), html_member(instead, "via_object"),
+                                  0, 0}));
+    }
+}
+
+static bool is_kept_out(const json_t *request, const struct column *c)
+{
+    const json_t *instead = json_object_get(request, "instead_of");
+    return instead && strcmp(html_member(instead, "via"), c->via) == 0 &&
+           strcmp(html_member(instead, "via_object"), c->object) == 0;
+}
+
 /* Stages without a step stand in their place: the search ended before them or had no folder. */
 static void add_silent(const struct html *h, column_list *columns)
 {
@@ -184,6 +202,10 @@ static void put_cell(const struct html *h, const json_t *request, const struct c
         fputs("<li class=\"taken\"><code>", h->file);
         html_path(h, html_member(request, "path"));
         fputs("</code> <b>taken</b></li>", h->file);
+    } else if (is_kept_out(request, c)) {
+        fputs("<li class=\"failed\"><code>", h->file);
+        html_path(h, html_member(json_object_get(request, "instead_of"), "path"));
+        fputs("</code> <b>not looked for</b>: first wins</li>", h->file);
     } else if (c->first == c->last) {
         fputs("<li class=\"soft\">&#8211;</li>", h->file);
     }
@@ -212,6 +234,7 @@ static void put_ladder(const struct html *h, const json_t *request, const char *
 {
     column_list columns = columns_of(h, html_list(request, "steps"));
     add_winner(h, request, &columns);
+    add_kept_out(h, request, &columns);
     add_silent(h, &columns);
     fprintf(h->file,
             "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"lookup %zu%s%s\">"

@@ -134,7 +134,8 @@ static bool has_failed(const json_t *request)
 static void put_request(struct timeline *t, const json_t *r)
 {
     const struct html *h = t->h;
-    const char *other = other_ending(t->endings, r);
+    const json_t *instead = json_object_get(r, "instead_of");
+    const char *other = instead ? NULL : other_ending(t->endings, r);
     fputs(has_failed(r) ? "<li class=\"failed\">" : "<li>", h->file);
     fputs("<code>", h->file);
     html_path(h, html_has(r, "path") ? html_member(r, "path") : html_member(r, "name"));
@@ -144,6 +145,13 @@ static void put_request(struct timeline *t, const json_t *r)
         fputs(absent ? " not found" : " refused", h->file);
     } else if (!is_new(r)) {
         fputs(" was loaded already", h->file);
+    }
+    if (instead) {
+        fputs("; <span class=\"failed\">first wins: alone <code>", h->file);
+        html_text(h, html_base(html_member(r, "caller")));
+        fputs("</code> would load <code>", h->file);
+        html_path(h, html_member(instead, "path"));
+        fputs("</code></span>", h->file);
     }
     if (other) {
         fprintf(h->file, " <span class=\"failed\">%sin another of these programs it is <code>",
@@ -159,7 +167,8 @@ static void put_request(struct timeline *t, const json_t *r)
 static bool matters(const struct timeline *t, const json_t *r)
 {
     bool own = strcmp(html_member(r, "kind"), "dlopen") == 0 && !has_failed(r);
-    return (is_new(r) && !own) || has_failed(r) || other_ending(t->endings, r);
+    return (is_new(r) && !own) || has_failed(r) || json_object_get(r, "instead_of") ||
+           other_ending(t->endings, r);
 }
 
 /* Of what put_span() writes; 0: it writes nothing. */

@@ -21,7 +21,7 @@ static json_t *ladders_json(const struct ldso_process *p, const json_t *document
     for (size_t i = 0; i < json_array_size(requests); i++) {
         json_t *r = json_array_get(requests, i);
         bool is_own = own < p->loads.n && i == p->loads.items[own].request;
-        if (!is_own && !lookup_failed(r)) {
+        if (!is_own && !lookup_failed(r) && !json_object_get(r, "instead_of")) {
             continue;
         }
         if (json_array_size(list) == LADDERS_MAX && !is_own) {

@@ -58,7 +58,7 @@ static json_t *steps_json(const struct ldso_process *p, const struct ldso_reques
     return list;
 }
 
-json_t *report_request_json(const struct ldso_process *p, const struct ldso_request *r)
+json_t *report_request_json(struct ldso_process *p, struct ldso_request *r)
 {
     json_t *item = json_object();
     json_put(item, "name", process_text(p, r->name));
@@ -72,10 +72,19 @@ json_t *report_request_json(const struct ldso_process *p, const struct ldso_requ
     json_put(item, "really", process_text(p, r->really));
     json_put(item, "load", r->load < 0 ? json_null() : json_integer(r->load));
     json_put(item, "steps", steps_json(p, r));
+    const struct ldso_instead *instead = ldso_instead(p, r);
+    if (instead) {
+        json_t *of = json_object();
+        json_put(of, "path", process_text(p, instead->path));
+        json_put(of, "via", process_text(p, ldso_via_name(instead->via)));
+        const struct ldso_object *object = instead->via_object;
+        json_put(of, "via_object", process_text(p, object ? object->path : NULL));
+        json_put(item, "instead_of", of);
+    }
     return item;
 }
 
-json_t *report_requests_json(const struct ldso_process *p)
+json_t *report_requests_json(struct ldso_process *p)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < p->requests.n; i++) {
@@ -206,8 +215,18 @@ static void process_step_text(const struct out *o, const struct ldso_process *p,
     fputc('\n', o->file);
 }
 
-void report_request_text(const struct out *o, const struct ldso_process *p,
-                         const struct ldso_request *r)
+/* The file that an earlier load keeps out. */
+static void print_instead(const struct out *o, struct ldso_process *p, struct ldso_request *r)
+{
+    const struct ldso_instead *instead = ldso_instead(p, r);
+    if (instead) {
+        fprintf(o->file, "  first wins: its own search would find %s (%s)\n",
+                str_printable(p->arena, instead->path),
+                report_via_text(p->arena, instead->via, instead->via_object));
+    }
+}
+
+void report_request_text(const struct out *o, struct ldso_process *p, struct ldso_request *r)
 {
     struct arena *a = p->arena;
     static const char *const kinds[] = {[LDSO_NEEDED] = "needed by",
@@ -237,6 +256,7 @@ void report_request_text(const struct out *o, const struct ldso_process *p,
         fprintf(o->file, "  (%s)\n",
                 r->via == LDSO_VIA_LOADED ? "already loaded under this name"
                                           : "the same file is already loaded");
+        print_instead(o, p, r);
         break;
     case LDSO_NOT_FOUND:
     case LDSO_REFUSED:

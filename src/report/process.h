@@ -10,8 +10,8 @@
 /* New references; texts that are not UTF-8 are escaped. */
 json_t *report_objects_json(const struct ldso_process *p);
 json_t *report_loads_json(const struct ldso_process *p);
-json_t *report_request_json(const struct ldso_process *p, const struct ldso_request *r);
-json_t *report_requests_json(const struct ldso_process *p);
+json_t *report_request_json(struct ldso_process *p, struct ldso_request *r);
+json_t *report_requests_json(struct ldso_process *p);
 json_t *report_defects_json(const struct ldso_process *p);
 json_t *report_loader_json(const struct ldso_process *p);
 
@@ -19,8 +19,7 @@ json_t *report_loader_json(const struct ldso_process *p);
 void report_objects_text(const struct out *o, const struct ldso_process *p);
 
 /* One request, step by step, with its outcome in words. */
-void report_request_text(const struct out *o, const struct ldso_process *p,
-                         const struct ldso_request *r);
+void report_request_text(const struct out *o, struct ldso_process *p, struct ldso_request *r);
 
 /* "RUNPATH of libfoo.so", "LD_LIBRARY_PATH", "ld.so.cache", ... */
 const char *report_via_text(struct arena *a, enum ldso_via via, const struct ldso_object *object);

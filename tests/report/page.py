@@ -190,6 +190,40 @@ def of_packages(exe, top):
           re.search(r'class="(won|taken)[^>]*>|<strong>taken|taken</', shown[after:]), shown[after:after + 900])
 
 
+def of_first_wins(exe, top, pages):
+    """Two files of one name: what was loaded first answers, and the page says what it keeps out."""
+    t = world(top / "first", "libone.so.1", "libtwo.so.1")
+    for which, folder in (("one", "/opt/wheel"), ("two", "/opt/toolkit")):
+        t.lib(f"/opt/app/lib/lib{which}.so.1", needed=["libcublas.so.12"], runpath=folder)
+        t.lib(f"{folder}/libcublas.so.12")
+    at = ["check", "--root", t.top, PROGRAM]
+    (top / "first.json").write_text(run(exe, "snapshot", "--root", t.top, PROGRAM)[1])
+    for name, where in (("tree", at), ("snapshot", ["check", "--snapshot", top / "first.json"])):
+        document, page = json.loads(run(exe, *where, "--json")[1]), run(exe, *where, "--html", "-")[1]
+        kept_out = [(r["caller"], r["path"], r["instead_of"]) for r in document["processes"][0]["requests"]
+                    if "instead_of" in r]
+        check(f"first wins, {name}: --json has the file that is kept out", kept_out == [(
+            "/opt/app/lib/libtwo.so.1", "/opt/wheel/libcublas.so.12",
+            {"path": "/opt/toolkit/libcublas.so.12", "via": "runpath",
+             "via_object": "/opt/app/lib/libtwo.so.1"})], kept_out)
+        _, words = judge(f"first wins, {name}", page, document, document["verdict"])
+        ladder, loads = words[words.index("How each lookup"):].split("What loads when")
+        check(f"first wins, {name}: the ladder has both files", "libcublas.so.12 taken" in ladder and
+              "/opt/toolkit/libcublas.so.12 not looked for: first wins" in ladder, ladder)
+        check(f"first wins, {name}: the time line says where it decided", "was loaded already; first wins: alone "
+              "libtwo.so.1 would load /opt/toolkit/libcublas.so.12" in loads, loads)
+    pages["first wins"] = top / "first-wins.html"
+    pages["first wins"].write_text(page)
+    alone = run(exe, "why", "libcublas.so.12", "--root", t.top, "--exe", "/opt/app/lib/libtwo.so.1", "--json")[1]
+    check("first wins: alone it is loaded indeed",
+          json.loads(alone)["requests"][0]["path"] == "/opt/toolkit/libcublas.so.12", alone)
+    why = run(exe, "why", "libcublas.so.12", "--root", t.top, "--exe", PROGRAM, "--caller", "libtwo.so.1")[1]
+    check("first wins: why says so", "first wins: its own search would find /opt/toolkit/libcublas.so.12" in why, why)
+    t.lib("/opt/app/lib/libtwo.so.1", needed=["libcublas.so.12"], runpath="/opt/wheel")
+    text = run(exe, *at, "--json")[1]
+    check("the same file by another way is not a decision", "instead_of" not in text, text)
+
+
 def of_size(exe, top):
     t = many(top / "many", 500)
     done = run(exe, "check", "--root", t.top, PROGRAM, "--html", top / "many.html")
@@ -316,6 +350,7 @@ def main():
         top = Path(folder)
         pages, worlds = of_trees(exe, top)
         of_packages(exe, top)
+        of_first_wins(exe, top, pages)
         of_size(exe, top)
         of_names(exe, top, worlds)
         of_paths(exe, top)
