@@ -214,7 +214,7 @@ static void put_origins(const struct html *h)
         return;
     }
     fputs("<section aria-labelledby=\"origins\"><h2 id=\"origins\">Where the libraries come "
-          "from</h2>\n<div class=\"wide\" role=\"region\" aria-labelledby=\"origins\" "
+          "from</h2>\n<div class=\"wide\" role=\"region\" aria-label=\"table of origins\" "
           "tabindex=\"0\"><table><thead><tr><th scope=\"col\">family</th>",
           h->file);
     for (size_t i = 0; i < ORIGINS; i++) {

@@ -106,6 +106,9 @@ def judge(name, text, document, verdict):
           not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", text))
     check(name + ": readable without scripts: only the search is hidden",
           [a.get("id") for _, a in page.tags if "hidden" in a] == ["search"])
+    names = [a.get("aria-label") or a.get("aria-labelledby") for t, a in page.tags
+             if t == "section" or a.get("role") == "region"]
+    check(name + ": each landmark has a name of its own", None not in names and len(names) == len(set(names)), names)
     return page, "".join(page.texts)
 
 
@@ -171,10 +174,12 @@ def of_trees(exe, top):
     done = run(exe, *why, "--html", "-")
     check("why: the status", done[0] == status == 1, done[0])
     judge("why", done[1], json.loads(text), "fails")
+    pages["why"] = top / "why.html"
+    pages["why"].write_text(done[1])
     return pages, worlds
 
 
-def of_packages(exe, top):
+def of_packages(exe, top, pages):
     """A page for people: what is optional is not shown as a failure, what is healthy not as a clash."""
     t = tree.Tree(top / "packages/root").python()
     t.ctranslate2()
@@ -185,6 +190,8 @@ def of_packages(exe, top):
     check("a library that is not found is open, with why", "libcublas.so.12: cannot open shared object" in text)
     t.pip_cublas()
     shown = run(exe, *at)[1]
+    pages["repair"] = top / "repair.html"
+    pages["repair"].write_text(shown)
     before, after = shown.find("before the repair"), shown.find("after the repair")
     check("before and after the repair, one above the other, the winner marked", 0 < before < after and
           re.search(r'class="(won|taken)[^>]*>|<strong>taken|taken</', shown[after:]), shown[after:after + 900])
@@ -349,7 +356,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpumend-html-") as folder:
         top = Path(folder)
         pages, worlds = of_trees(exe, top)
-        of_packages(exe, top)
+        of_packages(exe, top, pages)
         of_first_wins(exe, top, pages)
         of_size(exe, top)
         of_names(exe, top, worlds)
