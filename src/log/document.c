@@ -46,13 +46,14 @@ static const char *const expressions[KINDS] = {
         "|^[\\w./-]+: (?:error|warning|symbol lookup|cannot|/|version|undefined|relocation|fatal)"
         "|^(?:Collecting|Downloading|Installing|Successfully|Using cached|Building wheel) "
         "|^Requirement already|^Looking in|^(?!\\w+ *=).*0x[0-9a-f]{6,}|^NVRM|\\[Errno"
-        "|^(?:docker|podman|nvidia-container-cli|modprobe|srun|slurmstepd|ollama|whisper|python\\d?"
+        "|^(?:docker|podman|nvidia-container-cli|modprobe|dkms|srun|slurmstepd|ollama|whisper|"
+        "python\\d?"
         "|bash|sh|zsh|ffmpeg|nvcc|ld|gcc|make)(?:\\[\\d+\\])?: |^[\\w-]+-\\d+ *\\| "
         "|^(?!Version)[\\w.+-]+(?: +|=+)\\d+\\.\\d+[\\w.+]*$|^#\\d+ +(?:0x|\\[?\\d)"
         "|^\\|.*(?:MiB|NVIDIA-SMI|N/A)|^\\+[-=]{3,}"
         "|^Could not (?:load library|locate) \\w[\\w+-]*\\.(?:so|dll)\\b|^Invalid handle\\. Cannot "
         "load"
-        "|^Unable to load any of \\{"),
+        "|^Unable to load any of \\{|^Your kernel headers for kernel "),
     [KIND_TEMPLATE] =
         "^[#*_ ]*(?:describe|steps|to reproduce|reproduc|expected|actual|environment|"
         "system info|logs?\\b|additional|versions?\\b|what happened|bug|issue|error|"
