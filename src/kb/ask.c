@@ -13,6 +13,14 @@ const char *ask_given(const struct ask *k, enum question_key key)
     return k->q->one[key];
 }
 
+const char *ask_platform(const struct ask *k)
+{
+    bool arm = k->q->said & SAID_AARCH64;
+    return k->q->said & SAID_WINDOWS ? (arm ? NULL : "windows-x86-64")
+           : arm                     ? "linux-aarch64"
+                                     : NULL;
+}
+
 /* ------------------------------------------------------------------ saying */
 
 static void say_text(struct ask *k, const char *text, char before)

@@ -26,6 +26,10 @@ struct ask {
 /* The value of a key, or NULL. */
 const char *ask_given(const struct ask *k, enum question_key key);
 
+/* The platform that the question names, "linux-aarch64", or NULL: it names none, or
+ * one that no row is about. */
+const char *ask_platform(const struct ask *k);
+
 /* ------------------------------------------------------------------ saying */
 
 /* Adds a sentence. */
@@ -63,6 +67,9 @@ bool ask_within(const char *version, const char *part);
 
 /* One is within the other: "12" and "12.4" may be the same. */
 bool ask_meets(const char *one, const char *two);
+
+/* Whether a question's range has the version. */
+bool ask_in_span(const char *version, const struct question_span *s);
 
 /* Whether the version is in the set, "<2,>=1.4". */
 bool ask_admits(struct ask *k, const char *set, const char *version);
@@ -158,8 +165,19 @@ int form_release_glibc(struct ask *k, struct gm_err *err);
 int form_needs_cudnn(struct ask *k, struct gm_err *err);
 int form_python_change(struct ask *k, struct gm_err *err);
 
-/* ask_pair.c */
+/* ask_release.c, for ask_platform.c. */
+/* "cu124 (default)" */
+const char *ask_build_title(struct ask *k, const struct kb_build *b);
+
+/* Properties of one build of a release, as form_property() says them. */
+struct ask_table ask_property_table(const struct question *q);
+void ask_property_line(struct ask *k, struct ask_table *t, const struct ask_release *r,
+                       const struct kb_build *b);
+bool ask_property_build(struct ask *k, const struct ask_release *r, const struct kb_build *b);
+
+/* ask_pair.c, ask_platform.c */
 int form_pair(struct ask *k, struct gm_err *err);
+int form_platform(struct ask *k, struct gm_err *err);
 int form_wheels(struct ask *k, struct gm_err *err);
 int form_python(struct ask *k, struct gm_err *err);
 

@@ -10,8 +10,9 @@
 
 struct wanted {
     const char *sm, *gfx, *driver, *cuda, *cudnn, *rocm;
-    const char *build; // "cu118"
-    bool any_rocm, is_module;
+    const char *build;    // "cu118"
+    const char *platform; // "linux-aarch64", or NULL: any
+    bool any_rocm;
 };
 
 struct data {
@@ -73,12 +74,13 @@ static bool is_named(struct ask *k, const struct kb_build *b, const char *name)
                                              (int)strcspn(dot + 1, "."), dot + 1)) == 0);
 }
 
-/* A Jetson runs programs for aarch64: whether a build is for it. */
-static enum py_answer module_fits(const struct kb_build *b)
+#define ARM "linux-aarch64"
+
+/* Whether a build is for a platform. */
+static enum py_answer platform_fits(const struct kb_build *b, const char *platform)
 {
     bool known = b->platforms.n > 0 || b->index_platforms.n > 0;
-    return ask_has_text(b->platforms, "linux-aarch64") ||
-                   ask_has_text(b->index_platforms, "linux-aarch64")
+    return ask_has_text(b->platforms, platform) || ask_has_text(b->index_platforms, platform)
                ? PY_YES
            : known && b->is_default ? PY_NO
                                     : PY_UNKNOWN;
@@ -102,10 +104,13 @@ static enum py_answer code_fits_machine(struct ask *k, const struct kb_build *b,
                                         const struct wanted *w)
 {
     enum py_answer fits = code_fits(k, b, w);
-    bool read = ask_has_text(b->platforms, "linux-aarch64") ||
-                ask_has_text(b->index_platforms, "linux-aarch64");
-    return fits == PY_NO && is_on_arm_alone(w->sm) && !read && module_fits(b) != PY_NO ? PY_UNKNOWN
-                                                                                       : fits;
+    if (w->platform && strcmp(w->platform, "windows-x86-64") == 0 &&
+        !ask_has_text(b->index_platforms, w->platform)) {
+        return PY_UNKNOWN; // the code of wheels in other indexes was read of those for Linux
+    }
+    enum py_answer for_arm = platform_fits(b, ARM);
+    bool unread = is_on_arm_alone(w->sm) && for_arm == PY_UNKNOWN;
+    return fits == PY_NO && unread ? PY_UNKNOWN : fits;
 }
 
 /* PY_UNKNOWN when the build does not say it. */
@@ -125,7 +130,7 @@ static enum py_answer build_fits(struct ask *k, const struct data *d, const stru
     }
     fits = worse(fits, w->cudnn ? version_fits(k, b->cudnn, w->cudnn, does) : PY_YES);
     fits = worse(fits, w->rocm ? version_fits(k, b->rocm, w->rocm, false) : PY_YES);
-    fits = worse(fits, w->is_module ? module_fits(b) : PY_YES);
+    fits = worse(fits, w->platform ? platform_fits(b, w->platform) : PY_YES);
     fits = worse(fits, w->driver ? driver_fits(k, d, b, w) : PY_YES);
     return worse(fits, w->sm || w->gfx ? code_fits_machine(k, b, w) : PY_YES);
 }
@@ -171,7 +176,8 @@ static const char *wanted_text(struct ask *k, const struct wanted *w)
     text = wanted_add(k, text, " with cuDNN ", w->cudnn);
     text = wanted_add(k, text, " named ", w->build);
     text = w->any_rocm ? arena_printf(k->a, "%s with ROCm", text) : text;
-    return wanted_add(k, text, " with ROCm ", w->rocm);
+    text = wanted_add(k, text, " with ROCm ", w->rocm);
+    return wanted_add(k, text, " on ", w->platform);
 }
 
 /* What the driver must be: to compile PTX where the GPU gets only that, else the floor. */
@@ -182,19 +188,22 @@ static const char *fit_driver(struct ask *k, const struct data *d, const struct 
     const struct kb_driver *row =
         jit && b->ptx_isa ? kb_driver_of_isa(k->kb, kb_isa_number(b->ptx_isa)) : NULL;
     row = row ? row : b->cuda ? ask_floor(k, &d->drivers, b->cuda) : NULL;
-    if (row && (jit || w->driver)) {
+    bool windows = k->q->said & SAID_WINDOWS;
+    if (!row || (windows && !row->windows_min)) {
+        return NULL;
+    }
+    if (jit || w->driver) {
         HIT(k, KB_AREA_DRIVERS, row);
     }
-    return row ? arena_printf(k->a, "%s%s", row->linux_min, jit ? " (to compile its PTX)" : "")
-               : NULL;
+    return arena_printf(k->a, "%s%s", windows ? row->windows_min : row->linux_min,
+                        jit ? " (to compile its PTX)" : "");
 }
 
 static void add_fit(struct ask *k, const struct data *d, struct ask_table *t, const struct fit *f,
                     const struct wanted *w)
 {
     const struct kb_build *b = f->build;
-    const char *title = arena_printf(k->a, "%s%s%s", b->build, b->is_default ? " (default)" : "",
-                                     b->status == KB_STATUS_EXPERIMENTAL ? " (experimental)" : "");
+    const char *title = ask_build_title(k, b);
     const char *release = arena_printf(k->a, "%s %s", b->package, f->range);
     struct ask_line line = {.cells = {release, title, b->cuda ? b->cuda : NULL, b->cudnn, b->rocm,
                                       fit_driver(k, d, b, w)}};
@@ -206,8 +215,12 @@ static bool spans_meet(struct ask *k, const struct fit *f)
 {
     for (size_t i = 0; i < k->q->n_spans; i++) {
         const struct question_span *s = &k->q->spans[i];
-        bool below = s->to && ask_compare(f->first, s->to) > 0 && !ask_within(f->first, s->to);
-        bool above = s->from && ask_compare(f->last, s->from) < 0 && !ask_within(f->last, s->from);
+        bool below =
+            s->to &&
+            !ask_in_span(f->first, &(struct question_span){.to = s->to, .below_to = s->below_to});
+        bool above =
+            s->from && !ask_in_span(f->last, &(struct question_span){.from = s->from,
+                                                                     .above_from = s->above_from});
         bool one = s->from && s->to && strcmp(s->from, s->to) == 0;
         if (one ? ask_admits(k, f->build->versions, s->from) ||
                       (!below && !above && ask_within(f->last, s->from))
@@ -260,9 +273,8 @@ static int say_no_build(struct ask *k, const struct verdict *v, const struct wan
     for (size_t i = 0; i < v->others.n; i++) {
         HIT(k, KB_AREA_BUILDS, v->others.items[i].build);
     }
-    ask_say(k, "%s build of %s%s that was read is%s%s.", k->q->said & SAID_DOES ? "No: no" : "No",
-            k->q->package, version_text(k), wanted_text(k, w),
-            w->is_module ? " on linux-aarch64" : "");
+    ask_say(k, "%s build of %s%s that was read is%s.", k->q->said & SAID_DOES ? "No: no" : "No",
+            k->q->package, version_text(k), wanted_text(k, w));
     return 1;
 }
 
@@ -286,10 +298,11 @@ static int say_extreme(struct ask *k, const struct verdict *v, const struct want
     return 1;
 }
 
-static bool has_default(const struct fit *list, size_t n)
+static bool has_default(const struct fit *list, size_t n, const struct wanted *w)
 {
     for (size_t i = 0; i < n; i++) {
-        if (list[i].build->is_default) {
+        const struct kb_build *b = list[i].build;
+        if (b->is_default || (w->platform && ask_has_text(b->index_platforms, w->platform))) {
             return true;
         }
     }
@@ -300,13 +313,14 @@ static int say_builds(struct ask *k, const struct data *d, const struct verdict 
                       const struct wanted *w)
 {
     struct ask_table t = {
-        .heads = {"releases", "build", "CUDA", "cuDNN", "ROCm", "Linux driver from"},
+        .heads = {"releases", "build", "CUDA", "cuDNN", "ROCm",
+                  k->q->said & SAID_WINDOWS ? "Windows driver from" : "Linux driver from"},
         .columns = 6,
         .named = 2};
     if (k->q->said & SAID_DOES) {
         bool minor = w->cuda && v->fits.items[0].build->any_minor && !question_needs(k->q);
-        bool other =
-            !has_default(v->fits.items, v->fits.n) && has_default(v->others.items, v->others.n);
+        bool other = !has_default(v->fits.items, v->fits.n, w) &&
+                     has_default(v->others.items, v->others.n, w);
         bool needs = question_needs(k->q);
         bool some = needs && !other && v->others.n > 0;
         ask_say(k, "%s%s%s",
@@ -490,8 +504,8 @@ static int say_application(struct ask *k, const struct data *d, const struct wan
     bool needs, any = false;
     for (size_t i = 0; i < d->releases.n; i++) {
         const struct kb_release *row = &d->releases.rows[i];
-        bool in = k->q->n_spans == 0 || (k->q->n_spans == 1 && k->q->spans[0].from &&
-                                         ask_compare(row->version, k->q->spans[0].from) == 0);
+        bool in = k->q->n_spans == 0 ||
+                  (k->q->n_spans == 1 && ask_in_span(row->version, &k->q->spans[0]));
         (void)engine_need(row, &needs);
         if (strcmp(row->package, k->q->package) == 0 && needs && in) {
             VEC_PUSH(k->a, &mine, row);
@@ -540,7 +554,7 @@ static int say_application(struct ask *k, const struct data *d, const struct wan
                 wanted_text(k, w), against, wanted_text(k, w));
         return 1;
     }
-    if (!any && w->is_module) {
+    if (!any && w->platform && strcmp(w->platform, ARM) == 0) {
         HIT(k, KB_AREA_RELEASES, mine.items[mine.n - 1]);
         ask_say(k, "%s: no build of ctranslate2 that was read has GPU code for linux-aarch64.",
                 k->q->said & SAID_DOES ? "No" : "None");
@@ -581,6 +595,20 @@ static int release_check(struct ask *k, struct gm_err *err)
     return rc < 0 ? rc : k->missing == NULL;
 }
 
+/* Whether the default builds among those that do not fit are known not to be for a platform. */
+static bool index_has_none(const struct verdict *v, const char *platform)
+{
+    bool any = false;
+    for (size_t i = 0; i < v->others.n; i++) {
+        const struct kb_build *b = v->others.items[i].build;
+        if (b->is_default && platform_fits(b, platform) != PY_NO) {
+            return false;
+        }
+        any = any || b->is_default;
+    }
+    return any;
+}
+
 /* "which torch runs on sm_61 with driver 535"; the GPU may be given by name. */
 int form_builds(struct ask *k, struct gm_err *err)
 {
@@ -596,15 +624,20 @@ int form_builds(struct ask *k, struct gm_err *err)
     if (rc < 0 || k->missing) {
         return rc;
     }
-    struct wanted w = {arch.sm,
-                       arch.gfx,
-                       ask_given(k, KEY_DRIVER),
-                       ask_given(k, KEY_CUDA),
-                       ask_given(k, KEY_CUDNN),
-                       ask_given(k, KEY_ROCM),
-                       ask_given(k, KEY_BUILD),
-                       k->q->asked & ASKED_ROCM && !ask_given(k, KEY_ROCM),
-                       arch.gpu && arch.gpu->kind == KB_GPU_MODULE};
+    bool module = arch.gpu && arch.gpu->kind == KB_GPU_MODULE; // a Jetson, which is aarch64
+    struct wanted w = {.sm = arch.sm,
+                       .gfx = arch.gfx,
+                       .driver = ask_given(k, KEY_DRIVER),
+                       .cuda = ask_given(k, KEY_CUDA),
+                       .cudnn = ask_given(k, KEY_CUDNN),
+                       .rocm = ask_given(k, KEY_ROCM),
+                       .build = ask_given(k, KEY_BUILD),
+                       .platform = module ? ARM : ask_platform(k),
+                       .any_rocm = k->q->asked & ASKED_ROCM && !ask_given(k, KEY_ROCM)};
+    bool nowhere = k->q->said & SAID_WINDOWS && (!w.platform || w.driver || module);
+    if (nowhere) {
+        return 0; // what a Windows driver knows was not read
+    }
     if (say_old_driver(k, &d, &w, arch.gpu ? arch.gpu->name : NULL)) {
         return 1;
     }
@@ -613,8 +646,12 @@ int form_builds(struct ask *k, struct gm_err *err)
         return say_application(k, &d, &w);
     }
     if (v.fits.n == 0 && v.unknown > 0) {
-        ask_missing(k, "for %zu build%s of %s%s this was not read", v.unknown,
-                    v.unknown == 1 ? "" : "s", k->q->package, version_text(k));
+        bool cpu = w.platform && index_has_none(&v, w.platform);
+        ask_missing(
+            k, "%sfor %zu build%s of %s%s%s this was not read",
+            cpu ? arena_printf(k->a, "the package index has no GPU code for %s; ", w.platform) : "",
+            v.unknown, v.unknown == 1 ? "" : "s", k->q->package, version_text(k),
+            cpu ? " elsewhere" : "");
         return 0;
     }
     return v.fits.n == 0                           ? say_no_build(k, &v, &w)

@@ -678,7 +678,12 @@ static int say_cudnn_does(struct ask *k, const struct kb_cudnns *c, const char *
         with =
             cudnn_named(k, row) && cudnn_has_gpu(k, row, sm, gpus) == PY_YES && !with ? row : with;
     }
-    if (!seen) {
+    const char *given = ask_given(k, KEY_CUDNN);
+    if (!seen || (!with && !strchr(given, '.'))) { // releases of a major differ in this
+        ask_missing(k,
+                    seen ? "no support matrix of cuDNN %s that was read says so"
+                         : "the support matrix of cuDNN %s was not read",
+                    given);
         return 0;
     }
     const struct kb_cudnn *row = with ? with : seen;

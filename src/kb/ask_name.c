@@ -125,9 +125,22 @@ static const char *const manager_titles[] = {
     [KB_MANAGER_ZYPPER] = "zypper",
 };
 
-static bool manager_wanted(const struct ask *k, enum kb_manager manager)
+/* A vendor's repository for SUSE has the RPM packages that its others have, by the same names. */
+static bool wanted_of_suse(const struct kb_provider *v)
 {
+    return v->manager == KB_MANAGER_ZYPPER || (v->manager == KB_MANAGER_DNF && v->repository);
+}
+
+static bool provider_wanted(const struct ask *k, const struct kb_provider *v)
+{
+    enum kb_manager manager = v->manager;
     unsigned said = k->q->said;
+    if (said & SAID_DNF && k->q->zypper && wanted_of_suse(v)) {
+        return true;
+    }
+    if (said & SAID_DNF && k->q->zypper && manager == KB_MANAGER_DNF) {
+        return false;
+    }
     return !(said & SAID_MANAGERS) || (said & SAID_PIP && manager == KB_MANAGER_PIP) ||
            (said & SAID_APT && manager == KB_MANAGER_APT) ||
            (said & SAID_DNF && manager == KB_MANAGER_DNF) ||
@@ -188,11 +201,13 @@ static bool say_providers(struct ask *k, const struct kb_provide *p, const char 
         const struct kb_provider *v = &p->providers[i];
         const char *package = package_wanted(k, v);
         const char *folder = package == v->package ? v->folder : NULL;
-        if (package && manager_wanted(k, v->manager) && provider_for_cuda(k, p, v)) {
-            list = arena_printf(k->a, "%s%s%s %s%s%s%s%s", list, list[0] ? "; " : "",
-                                manager_titles[v->manager], for_release(k, p, package),
-                                v->versions ? " " : "", v->versions ? v->versions : "",
-                                folder ? ", in " : "", folder ? for_release(k, p, folder) : "");
+        if (package && provider_wanted(k, v) && provider_for_cuda(k, p, v)) {
+            list = arena_printf(
+                k->a, "%s%s%s %s%s%s%s%s", list, list[0] ? "; " : "",
+                k->q->zypper && v->manager == KB_MANAGER_DNF ? "zypper"
+                                                             : manager_titles[v->manager],
+                for_release(k, p, package), v->versions ? " " : "", v->versions ? v->versions : "",
+                folder ? ", in " : "", folder ? for_release(k, p, folder) : "");
         }
     }
     if (list[0]) {

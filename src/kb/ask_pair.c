@@ -1,7 +1,6 @@
-/* Two packages with a release of each, and the platforms of a release's wheels. */
+/* Two packages with a release of each. */
 #include "kb/ask.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -9,18 +8,32 @@
 
 /* ------------------------------------------------------------------ pairs */
 
-/* Whether a set admits a version; one that names a series ("2") stands for its releases that were
- * read. */
+/* A set of versions, "<2", where a question names one instead of a release. */
+static bool is_set(const char *version)
+{
+    return version[0] == '<' || version[0] == '>';
+}
+
+static bool version_means(struct ask *k, const char *version, const char *release)
+{
+    return is_set(version) ? ask_admits(k, version, release) : ask_within(release, version);
+}
+
+/* Whether a set admits a version; one that names a series ("2") or a set stands for its releases
+ * that were read. */
 static enum py_answer set_admits(struct ask *k, const struct kb_releases *all, const char *set,
                                  const char *package, const char *version)
 {
     bool series = false, admitted = false;
     for (size_t i = 0; i < all->n && !admitted; i++) {
         const struct kb_release *row = &all->rows[i];
-        if (strcmp(row->package, package) == 0 && ask_within(row->version, version)) {
+        if (strcmp(row->package, package) == 0 && version_means(k, version, row->version)) {
             series = true;
             admitted = ask_admits(k, set, row->version);
         }
+    }
+    if (!series && is_set(version)) {
+        return PY_UNKNOWN;
     }
     if (!series) {
         return ask_admits(k, set, version) ? PY_YES : PY_NO;
@@ -34,16 +47,16 @@ struct pair {
 };
 
 /* Code that was compiled against NumPy 1 does not run with 2; the other way round it does. */
-static struct pair numpy_pair(struct ask *k, const struct kb_release *row, const char *version)
+static struct pair numpy_pair(struct ask *k, const struct kb_releases *all,
+                              const struct kb_release *row, const char *version)
 {
     if (!row->numpy_abi) {
         return (struct pair){PY_UNKNOWN, NULL};
     }
-    bool fits = strcmp(row->numpy_abi, "2") == 0 || strcmp(ask_major(k, version), "1") == 0;
-    return (struct pair){
-        fits ? PY_YES : PY_NO,
-        arena_printf(k->a, "was compiled against NumPy %s%s", row->numpy_abi,
-                     strcmp(row->numpy_abi, "2") == 0 ? ", which runs with 1 and 2" : "")};
+    bool any = strcmp(row->numpy_abi, "2") == 0;
+    return (struct pair){any ? PY_YES : set_admits(k, all, "<2", "numpy", version),
+                         arena_printf(k->a, "was compiled against NumPy %s%s", row->numpy_abi,
+                                      any ? ", which runs with 1 and 2" : " and needs numpy <2")};
 }
 
 /* Whether a release goes with a version of another package, by what it declares. */
@@ -61,35 +74,122 @@ static struct pair pair_of(struct ask *k, const struct kb_releases *all,
                                                 need->versions ? " " : "",
                                                 need->versions ? need->versions : "")};
     }
-    return strcmp(package, "numpy") == 0 ? numpy_pair(k, row, version)
+    return strcmp(package, "numpy") == 0 ? numpy_pair(k, all, row, version)
                                          : (struct pair){PY_UNKNOWN, NULL};
 }
 
-/* "does whisperx 3.4.2 work with ctranslate2 4.5.0": asked of either package. */
-static bool say_pair(struct ask *k, const struct kb_releases *all, const struct kb_release *row,
-                     const char *package, const char *version)
+/* Whether a release takes one version of a package and no other: its ABI of NumPy 1, or "==". */
+static bool needs_just(const struct kb_release *row, const char *package)
 {
-    struct pair p = pair_of(k, all, row, package, version);
-    if (p.fits == PY_UNKNOWN) {
-        return false;
+    for (size_t i = 0; i < row->n_needs; i++) {
+        if (strcmp(row->needs[i].package, package) == 0) {
+            return row->needs[i].versions && starts_with(row->needs[i].versions, "==");
+        }
     }
-    HIT(k, KB_AREA_RELEASES, row);
-    ask_say(k, "%s: %s %s %s.", p.fits == PY_YES ? "Yes" : "No", row->package, row->version, p.why);
-    return true;
+    return strcmp(package, "numpy") == 0 && row->numpy_abi && strcmp(row->numpy_abi, "1") == 0;
 }
 
-static const struct kb_release *row_of(const struct kb_releases *all, const char *package,
-                                       const char *version)
+static const struct kb_release *row_of(struct ask *k, const struct kb_releases *all,
+                                       const char *package, const char *version)
 {
     const struct kb_release *best = NULL;
     for (size_t i = 0; i < all->n; i++) {
         const struct kb_release *row = &all->rows[i];
-        if (strcmp(row->package, package) == 0 && ask_within(row->version, version) &&
+        if (strcmp(row->package, package) == 0 && version_means(k, version, row->version) &&
             (!best || ask_compare(row->version, best->version) > 0)) {
             best = row;
         }
     }
     return best;
+}
+
+/* The newest release of a package that a set admits. */
+static const struct kb_release *newest_admitted(struct ask *k, const struct kb_releases *all,
+                                                const char *package, const char *set)
+{
+    const struct kb_release *best = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct kb_release *row = &all->rows[i];
+        if (strcmp(row->package, package) == 0 && (!set || ask_admits(k, set, row->version)) &&
+            (!best || ask_compare(row->version, best->version) > 0)) {
+            best = row;
+        }
+    }
+    return best;
+}
+
+/* The major of cuDNN that the builds of a release want, if it is one; `defaults`: of the default
+ * builds. NULL: none, several, or not known. */
+static const char *cudnn_major(struct ask *k, const struct kb_builds *builds, const char *package,
+                               const char *version, bool defaults)
+{
+    const char *major = NULL;
+    for (size_t i = 0; i < builds->n; i++) {
+        const struct kb_build *b = &builds->rows[i];
+        if (strcmp(b->package, package) != 0 || !b->cuda || (defaults && !b->is_default) ||
+            !ask_admits(k, b->versions, version)) {
+            continue;
+        }
+        const char *has = b->cudnn ? ask_major(k, b->cudnn) : NULL;
+        if (!has || (major && strcmp(major, has) != 0)) {
+            return NULL;
+        }
+        major = has;
+        HIT(k, KB_AREA_BUILDS, b);
+    }
+    return major;
+}
+
+/* An application that requires ctranslate2 and torch has both in one process. Where they want
+ * different cuDNN, what it declares can be installed and fails on the GPU. */
+static bool say_two_cudnns(struct ask *k, const struct kb_releases *all,
+                           const struct kb_builds *builds, const struct kb_release *app,
+                           const char *torch_version)
+{
+    const struct kb_release_need *need = NULL;
+    for (size_t i = 0; i < app->n_needs; i++) {
+        need = strcmp(app->needs[i].package, "ctranslate2") == 0 ? &app->needs[i] : need;
+    }
+    const struct kb_release *engine =
+        need ? newest_admitted(k, all, "ctranslate2", need->versions) : NULL;
+    const struct kb_release *torch = engine ? row_of(k, all, "torch", torch_version) : NULL;
+    struct kb_answer before = *k->answer;
+    const char *one = torch ? cudnn_major(k, builds, "ctranslate2", engine->version, true) : NULL;
+    const char *two = one ? cudnn_major(k, builds, "torch", torch->version, false) : NULL;
+    if (!two || strcmp(one, two) == 0) {
+        *k->answer = before;
+        return false;
+    }
+    HIT(k, KB_AREA_RELEASES, app);
+    ask_say(k,
+            "No, not on an NVIDIA GPU: ctranslate2 %s, the newest that %s %s admits, loads cuDNN "
+            "%s, and every build of torch %s brings cuDNN %s; cuDNN %s must be installed besides. "
+            "What %s declares admits it.",
+            engine->version, app->package, app->version, one, torch->version, two, one,
+            app->package);
+    return true;
+}
+
+/* "does whisperx 3.4.2 work with ctranslate2 4.5.0": asked of either package. */
+static bool say_pair(struct ask *k, const struct kb_releases *all, const struct kb_builds *builds,
+                     const struct kb_release *row, const char *package, const char *version)
+{
+    struct pair p = pair_of(k, all, row, package, version);
+    if (p.fits == PY_UNKNOWN) {
+        return false;
+    }
+    if (p.fits == PY_YES && k->q->said & SAID_DOES && strcmp(package, "torch") == 0 &&
+        say_two_cudnns(k, all, builds, row, version)) {
+        return true;
+    }
+    bool needed = question_has(k->q, "need needs require requires") && !needs_just(row, package);
+    HIT(k, KB_AREA_RELEASES, row);
+    ask_say(k, "%s: %s %s %s.",
+            p.fits != PY_YES ? "No"
+            : needed         ? "No, but it goes with it"
+                             : "Yes",
+            row->package, row->version, p.why);
+    return true;
 }
 
 /* The releases of `other` that go with a version of the package, or the first or last of them. */
@@ -137,6 +237,9 @@ int form_pair(struct ask *k, struct gm_err *err)
         return rc < 0 ? rc : 0;
     }
     const char *other = q->others.items[0], *version = q->other_versions[0];
+    if (ask_given(k, KEY_BUILD) && strcmp(other, "numpy") != 0) {
+        return 0; // builds of a release differ in what they require, but not in NumPy
+    }
     if (!version) {
         const char *one = q->spans[0].from && q->spans[0].to ? q->spans[0].from : NULL;
         return one && q->said & (SAID_FIRST | SAID_LAST) ? say_partners(k, &all, other, one) : 0;
@@ -145,222 +248,12 @@ int form_pair(struct ask *k, struct gm_err *err)
     if (rc < 0 || k->missing || mine.items.n != 1 || !mine.items.items[0].row) {
         return rc < 0 ? rc : 0;
     }
-    const struct kb_release *row = mine.items.items[0].row, *partner = row_of(&all, other, version);
-    bool said = say_pair(k, &all, row, other, version) ||
-                (partner && say_pair(k, &all, partner, q->package, row->version));
+    const struct kb_release *row = mine.items.items[0].row,
+                            *partner = row_of(k, &all, other, version);
+    bool said = say_pair(k, &all, &mine.builds, row, other, version) ||
+                (partner && say_pair(k, &all, &mine.builds, partner, q->package, row->version));
     if (!said) {
         ask_missing(k, "%s %s declares nothing about %s", q->package, row->version, other);
     }
     return said;
-}
-
-/* ------------------------------------------------------------------ platforms */
-
-static const char *platform_asked(const struct ask *k)
-{
-    bool arm = k->q->said & SAID_AARCH64;
-    return k->q->said & SAID_WINDOWS ? (arm ? NULL : "windows-x86-64")
-           : arm                     ? "linux-aarch64"
-                                     : NULL;
-}
-
-/* The builds of a release that are for a platform (PY_YES), or of which that is not known. */
-static const char *builds_for(struct ask *k, const struct ask_releases *all, const char *version,
-                              const char *platform, enum py_answer wanted)
-{
-    const char *list = "";
-    for (size_t i = 0; i < all->builds.n; i++) {
-        const struct kb_build *b = &all->builds.rows[i];
-        enum py_answer is = ask_has_text(b->platforms, platform) ? PY_YES
-                            : b->platforms.n > 0                 ? PY_NO
-                                                                 : PY_UNKNOWN;
-        bool elsewhere = is == PY_YES || !b->is_default;
-        if (strcmp(b->package, k->q->package) == 0 && is == wanted && elsewhere &&
-            ask_admits(k, b->versions, version)) {
-            list = arena_printf(k->a, "%s%s%s", list, list[0] ? ", " : "", b->build);
-            HIT(k, KB_AREA_BUILDS, b);
-        }
-    }
-    return list;
-}
-
-/* The build that the package index serves for a platform; the default one where it is none for it;
- * NULL: not known. */
-static const struct kb_build *index_build(struct ask *k, const struct kb_builds *builds,
-                                          const char *version, const char *platform)
-{
-    const struct kb_build *other = NULL;
-    for (size_t i = 0; i < builds->n; i++) {
-        const struct kb_build *b = &builds->rows[i];
-        if (strcmp(b->package, k->q->package) != 0 || b->index_platforms.n == 0 ||
-            !ask_admits(k, b->versions, version)) {
-            continue;
-        }
-        if (ask_has_text(b->index_platforms, platform)) {
-            return b;
-        }
-        other = !other && b->is_default ? b : other;
-    }
-    return other;
-}
-
-/* What is known of the GPU code of a release's wheel for a platform. */
-static void say_gpu_code(struct ask *k, const struct ask_releases *all, const char *version,
-                         const char *platform)
-{
-    const char *elsewhere = builds_for(k, all, version, platform, PY_YES);
-    const char *unread = builds_for(k, all, version, platform, PY_UNKNOWN);
-    const struct kb_build *b = index_build(k, &all->builds, version, platform);
-    if (b) {
-        bool has = ask_has_text(b->index_platforms, platform);
-        HIT(k, KB_AREA_BUILDS, b);
-        ask_say(k,
-                has ? "It is the build %s, for the GPU."
-                    : "That wheel has no GPU code: the "
-                      "build %s is for %s.",
-                b->build, ask_joined(k->a, b->index_platforms));
-        if (elsewhere[0]) {
-            ask_say(k, "Builds for it in the index of the project: %s.", elsewhere);
-        }
-        if (unread[0] && !has) {
-            ask_say(k, "Whether the builds %s are for it was not read.", unread);
-        }
-        return;
-    }
-    ask_say(k, "Whether that wheel has GPU code was not read.");
-}
-
-/* Whether the wheel of a release in the package index is known to have GPU code on a platform. */
-static enum py_answer gpu_code_of(struct ask *k, const struct kb_builds *builds,
-                                  const char *version, const char *platform)
-{
-    const struct kb_build *b = index_build(k, builds, version, platform);
-    return !b ? PY_UNKNOWN : ask_has_text(b->index_platforms, platform) ? PY_YES : PY_NO;
-}
-
-static int say_wheels_of(struct ask *k, const struct ask_releases *all,
-                         const struct kb_release *row, const char *platform)
-{
-    bool gpu = k->q->asked & (ASKED_GPU | ASKED_CUDA);
-    if (row->platforms.n == 0) {
-        ask_missing(k, "for which platforms %s %s has wheels was not read", row->package,
-                    row->version);
-        return 0;
-    }
-    bool has = ask_has_text(row->platforms, platform);
-    enum py_answer code = has ? gpu_code_of(k, &all->builds, row->version, platform) : PY_NO;
-    const char *elsewhere = builds_for(k, all, row->version, platform, PY_YES);
-    const char *unread = builds_for(k, all, row->version, platform, PY_UNKNOWN);
-    bool known = code == PY_YES || elsewhere[0];
-    if (gpu && !known && (code == PY_UNKNOWN || unread[0])) {
-        ask_missing(
-            k, "the wheel of %s %s for %s in the package index %s%s%s", row->package, row->version,
-            platform, code == PY_NO ? "has no GPU code" : "was not read for GPU code",
-            unread[0] ? "; whether the builds elsewhere are for it was not read: " : "", unread);
-        return 0;
-    }
-    HIT(k, KB_AREA_RELEASES, row);
-    const char *word = !(k->q->said & SAID_DOES) ? "" : (gpu ? known : has) ? "Yes: " : "No: ";
-    ask_say(k, "%s%s %s %s a wheel for %s in the package index.", word, row->package, row->version,
-            has ? "has" : "does not have", platform);
-    if (has) {
-        say_gpu_code(k, all, row->version, platform);
-    }
-    return 1;
-}
-
-static int older_row_first(const void *one, const void *two)
-{
-    const struct kb_release *const *a = one, *const *b = two;
-    return ask_compare((*a)->version, (*b)->version);
-}
-
-/* Of all releases: the ranges with a wheel, or the first or last. */
-static int say_wheel_ranges(struct ask *k, const struct kb_releases *all, const char *platform)
-{
-    VEC(const struct kb_release *) rows = {0};
-    const char *ranges = "", *first = NULL, *last = NULL;
-    for (size_t i = 0; i < all->n; i++) {
-        if (strcmp(all->rows[i].package, k->q->package) == 0 && all->rows[i].platforms.n > 0) {
-            VEC_PUSH(k->a, &rows, &all->rows[i]);
-        }
-    }
-    if (rows.n == 0) {
-        ask_missing(k, "for which platforms %s has wheels was not read", k->q->package);
-        return 0;
-    }
-    qsort(rows.items, rows.n, sizeof *rows.items, older_row_first);
-    for (size_t i = 0; i < rows.n;) {
-        size_t end = i;
-        while (end < rows.n && ask_has_text(rows.items[end]->platforms, platform)) {
-            end++;
-        }
-        if (end == i) {
-            i++;
-            continue;
-        }
-        const char *from = rows.items[i]->version, *to = rows.items[end - 1]->version;
-        first = first ? first : from;
-        last = to;
-        ranges = arena_printf(k->a, "%s%s%s%s%s", ranges, ranges[0] ? ", " : "", from,
-                              end - i > 1 ? " to " : "", end - i > 1 ? to : "");
-        i = end;
-    }
-    HIT(k, KB_AREA_RELEASES, rows.items[rows.n - 1]);
-    bool does = k->q->said & SAID_DOES;
-    if (!first) {
-        ask_say(k,
-                "%s: no release of %s that was read (%s to %s) has a wheel for %s in the package "
-                "index.",
-                does ? "No" : "None", k->q->package, rows.items[0]->version,
-                rows.items[rows.n - 1]->version, platform);
-    } else if (k->q->said & (SAID_FIRST | SAID_LAST)) {
-        ask_say(k, "%s %s is the %s of the releases that were read with a wheel for %s.",
-                k->q->package, k->q->said & SAID_FIRST ? first : last,
-                k->q->said & SAID_FIRST ? "first" : "newest", platform);
-    } else {
-        ask_say(k,
-                "%s%s has wheels for %s in the package index: %s, of the releases that were "
-                "read (%s to %s).",
-                does ? "Yes: " : "", k->q->package, platform, ranges, rows.items[0]->version,
-                rows.items[rows.n - 1]->version);
-    }
-    return 1;
-}
-
-/* "does ctranslate2 4.6.0 have wheels for aarch64", "which torch has wheels for Windows" */
-int form_wheels(struct ask *k, struct gm_err *err)
-{
-    struct kb_releases all;
-    struct ask_releases mine;
-    const char *platform = platform_asked(k);
-    int rc = kb_releases(k->kb, &all, err);
-    rc = rc < 0 ? rc : ask_releases_find(k, &mine, err);
-    bool which_cuda = k->q->asked & ASKED_CUDA && !(k->q->said & SAID_DOES);
-    if (rc < 0 || !platform || which_cuda || (k->missing && k->q->n_spans > 0)) {
-        return rc < 0 ? rc : 0;
-    }
-    if (k->q->n_spans == 1 && mine.items.n == 1 && mine.items.items[0].row) {
-        return say_wheels_of(k, &mine, mine.items.items[0].row, platform);
-    }
-    if (k->q->n_spans > 0) {
-        return 0; // what a range of wheels contains was not read
-    }
-    if (k->q->asked & (ASKED_GPU | ASKED_CUDA)) { // of the newest alone
-        return mine.items.n == 1 && mine.items.items[0].row && !(k->q->said & ORDER)
-                   ? say_wheels_of(k, &mine, mine.items.items[0].row, platform)
-                   : 0;
-    }
-    rc = say_wheel_ranges(k, &all, platform);
-    if (rc == 1 && mine.items.n == 1) {
-        const struct kb_release *row = mine.items.items[0].row;
-        enum py_answer code = row && ask_has_text(row->platforms, platform)
-                                  ? gpu_code_of(k, &mine.builds, row->version, platform)
-                                  : PY_UNKNOWN;
-        if (code != PY_UNKNOWN) {
-            ask_say(k, "The one of %s %s has %sGPU code.", row->package, row->version,
-                    code == PY_YES ? "" : "no ");
-        }
-    }
-    return rc;
 }

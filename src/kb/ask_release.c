@@ -24,11 +24,17 @@ static const char *series_of(struct ask *k, const char *version)
                       : version;
 }
 
-static bool in_span(const char *version, const struct question_span *s)
+/* Order of two versions, of which the second may be a series that the first is in. */
+static int compare_within(const char *version, const char *part)
 {
-    bool from = !s->from || ask_compare(version, s->from) >= 0 || ask_within(version, s->from);
-    bool to = !s->to || ask_compare(version, s->to) <= 0 || ask_within(version, s->to);
-    return from && to;
+    return ask_within(version, part) ? 0 : ask_compare(version, part);
+}
+
+bool ask_in_span(const char *version, const struct question_span *s)
+{
+    int low = s->from ? compare_within(version, s->from) : 1;
+    int high = s->to ? compare_within(version, s->to) : -1;
+    return (low > 0 || (low == 0 && !s->above_from)) && (high < 0 || (high == 0 && !s->below_to));
 }
 
 static bool span_is_one(const struct question_span *s)
@@ -144,14 +150,15 @@ static void add_span(struct ask *k, const struct kb_releases *all, const struct 
     }
     for (size_t i = 0; i < all->n; i++) {
         const struct kb_release *row = &all->rows[i];
-        if (strcmp(row->package, k->q->package) == 0 && in_span(row->version, span)) {
+        if (strcmp(row->package, k->q->package) == 0 && ask_in_span(row->version, span)) {
             release_add(k, ret, row->version, row);
         }
     }
     const char *const ends[] = {span->from, span->to};
     for (size_t i = 0; i < 2; i++) {
         bool there = ends[i] && read_release(k, all, series_of(k, ends[i]));
-        if (ends[i] && !there && is_described(k, &ret->builds, c, ends[i])) {
+        bool outside = i == 0 ? span->above_from : span->below_to;
+        if (ends[i] && !outside && !there && is_described(k, &ret->builds, c, ends[i])) {
             release_add(k, ret, ends[i], NULL);
         }
     }
@@ -375,10 +382,19 @@ static const char *property_text(struct ask *k, const struct ask_release *r,
     }
 }
 
-static const char *build_title(struct ask *k, const struct kb_build *b)
+/* A row of the wheels for aarch64, beside one of the same build for x86-64. */
+static bool is_for_arm(const struct kb_build *b)
 {
-    return arena_printf(k->a, "%s%s%s", b->build, b->is_default ? " (default)" : "",
-                        b->status == KB_STATUS_EXPERIMENTAL ? " (experimental)" : "");
+    return b->index_platforms.n == 1 && ask_has_text(b->index_platforms, "linux-aarch64");
+}
+
+const char *ask_build_title(struct ask *k, const struct kb_build *b)
+{
+    const char *platform = ask_platform(k);
+    bool served = !platform || ask_has_text(b->index_platforms, platform);
+    return arena_printf(k->a, "%s%s%s%s", b->build, b->is_default && served ? " (default)" : "",
+                        b->status == KB_STATUS_EXPERIMENTAL ? " (experimental)" : "",
+                        is_for_arm(b) ? " (default on linux-aarch64)" : "");
 }
 
 /* Whether the question is about builds: each of them is then a line. */
@@ -392,7 +408,7 @@ static bool asks_for_builds(const struct question *q)
     return q->asked & ASKED_BUILD;
 }
 
-static bool build_asked(struct ask *k, const struct ask_release *r, const struct kb_build *b)
+bool ask_property_build(struct ask *k, const struct ask_release *r, const struct kb_build *b)
 {
     const struct question *q = k->q;
     const char *cuda = ask_given(k, KEY_CUDA), *rocm = ask_given(k, KEY_ROCM);
@@ -400,7 +416,7 @@ static bool build_asked(struct ask *k, const struct ask_release *r, const struct
     bool for_cuda = q->asked & (ASKED_CUDA | ASKED_CUDNN | ASKED_DRIVER | ASKED_PTX) || cuda;
     const char *build = ask_given(k, KEY_BUILD);
     return strcmp(b->package, q->package) == 0 && ask_admits(k, b->versions, r->version) &&
-           (!build || strcmp(build, b->build) == 0) &&
+           (!build || strcmp(build, b->build) == 0) && (!(q->said & SAID_X86) || !is_for_arm(b)) &&
            (!cuda || (b->cuda && ask_meets(b->cuda, cuda))) &&
            (!rocm || (b->rocm && ask_within(b->rocm, rocm))) &&
            (!b->rocm || !for_cuda || for_rocm) && (b->rocm || !for_rocm || for_cuda) &&
@@ -415,10 +431,10 @@ static bool property_shown(const struct question *q, size_t i)
     return q->asked & properties[i].asked || with_driver;
 }
 
-static void add_line(struct ask *k, struct ask_table *t, const struct ask_release *r,
-                     const struct kb_build *b)
+void ask_property_line(struct ask *k, struct ask_table *t, const struct ask_release *r,
+                       const struct kb_build *b)
 {
-    struct ask_line line = {.cells = {r->name, b ? build_title(k, b) : NULL}};
+    struct ask_line line = {.cells = {r->name, b ? ask_build_title(k, b) : NULL}};
     bool any = !(k->q->asked & ~(unsigned)(ASKED_BUILD | ASKED_RELEASE)) && b;
     for (size_t i = 0, column = FIRST_COLUMN; i < PROPERTIES; i++) {
         if (property_shown(k->q, i)) {
@@ -430,7 +446,8 @@ static void add_line(struct ask *k, struct ask_table *t, const struct ask_releas
     bool said = b && b->origin.note && k->q->asked & ASKED_CUDNN && !b->cudnn;
     if (any || said) {
         struct ask_release shown = *r;
-        shown.build = ask_given(k, KEY_BUILD) ? b : r->build; // the default one is not asked for
+        bool other = ask_given(k, KEY_BUILD) || ask_platform(k); // than the default one
+        shown.build = other ? b : r->build;
         ask_release_hits(k, &shown);
         VEC_PUSH(k->a, &t->lines, line);
     }
@@ -444,13 +461,14 @@ static void say_notes(struct ask *k, const struct ask_releases *all, const struc
 {
     for (size_t i = 0; i < all->builds.n; i++) {
         const struct kb_build *b = &all->builds.rows[i];
-        if (build_asked(k, r, b) && !b->cudnn && b->origin.note && k->q->asked & ASKED_CUDNN) {
+        if (ask_property_build(k, r, b) && !b->cudnn && b->origin.note &&
+            k->q->asked & ASKED_CUDNN) {
             ask_say(k, "%s: %s", r->name, b->origin.note);
         }
     }
 }
 
-static struct ask_table property_table(const struct question *q)
+struct ask_table ask_property_table(const struct question *q)
 {
     struct ask_table t = {.heads = {"release", "build"}, .columns = FIRST_COLUMN, .named = 2};
     for (size_t i = 0; i < PROPERTIES; i++) {
@@ -539,7 +557,7 @@ int form_property(struct ask *k, struct gm_err *err)
     if (rc < 0 || k->missing || all.items.n == 0 || (order && !one_arch)) {
         return rc < 0 ? rc : 0;
     }
-    struct ask_table t = property_table(k->q);
+    struct ask_table t = ask_property_table(k->q);
     bool filtered =
         k->q->named & (NAMED_CUDA | NAMED_ROCM | NAMED_BUILD) || k->q->asked & ASKED_ROCM;
     filtered = filtered && (asks_for_builds(k->q) || !is_package_of_cuda(k, &provides));
@@ -547,12 +565,12 @@ int form_property(struct ask *k, struct gm_err *err)
         const struct ask_release *r = &all.items.items[i];
         size_t before = t.lines.n;
         for (size_t b = 0; asks_for_builds(k->q) && b < all.builds.n; b++) {
-            if (build_asked(k, r, &all.builds.rows[b])) {
-                add_line(k, &t, r, &all.builds.rows[b]);
+            if (ask_property_build(k, r, &all.builds.rows[b])) {
+                ask_property_line(k, &t, r, &all.builds.rows[b]);
             }
         }
         if (t.lines.n == before && !filtered) {
-            add_line(k, &t, r, NULL);
+            ask_property_line(k, &t, r, NULL);
         }
     }
     if (t.lines.n == 0 || !every_property_known(k, &t)) {
@@ -660,22 +678,75 @@ static bool say_need(struct ask *k, const struct ask_release *r, const char *oth
     return found;
 }
 
-/* The other way round: which releases of `other` admit this one. */
+/* Which NumPy a release was compiled against, where it declares none. */
+static bool say_numpy(struct ask *k, const struct ask_release *r, const char *other)
+{
+    if (strcmp(other, "numpy") != 0 || !r->row || !r->row->numpy_abi) {
+        return false;
+    }
+    bool any = strcmp(r->row->numpy_abi, "2") == 0;
+    bool does = k->q->said & SAID_DOES;
+    ask_say(k, "%s%s does not declare numpy; it was compiled against NumPy %s and %s.",
+            does ? "No: " : "", r->name, r->row->numpy_abi,
+            any ? "runs with numpy 1 and 2" : "needs numpy <2 where numpy is used");
+    return true;
+}
+
+static int older_partner_first(const void *one, const void *two)
+{
+    const struct kb_release *const *a = one, *const *b = two;
+    return ask_compare((*a)->version, (*b)->version);
+}
+
+/* Why a release goes with a version of a package, or NULL. */
+static const char *admits_text(struct ask *k, const struct kb_release *row, const char *package,
+                               const char *version)
+{
+    for (size_t n = 0; n < row->n_needs; n++) {
+        const struct kb_release_need *need = &row->needs[n];
+        if (strcmp(need->package, package) == 0) {
+            bool admits = need->versions && ask_admits(k, need->versions, version);
+            return admits ? arena_printf(k->a, "requires %s", need_text(k, need)) : NULL;
+        }
+    }
+    bool numpy = strcmp(package, "numpy") == 0 && row->numpy_abi &&
+                 (strcmp(row->numpy_abi, "2") == 0 || strcmp(ask_major(k, version), "1") == 0);
+    return numpy ? arena_printf(k->a, "was compiled against NumPy %s%s", row->numpy_abi,
+                                strcmp(row->numpy_abi, "2") == 0 ? ", which runs with 1 and 2" : "")
+                 : NULL;
+}
+
+/* The other way round: which releases of `other` admit this one. Neighbours with one reason are one
+ * line. */
 static bool say_needed_by(struct ask *k, const struct kb_releases *all, const struct ask_release *r,
                           const char *other)
 {
-    struct ask_table t = {.heads = {"release", "requires"}, .columns = 2, .named = 1};
-    for (size_t i = all->n; i-- > 0;) {
-        const struct kb_release *row = &all->rows[i];
-        for (size_t n = 0; strcmp(row->package, other) == 0 && n < row->n_needs; n++) {
-            const struct kb_release_need *need = &row->needs[n];
-            if (strcmp(need->package, k->q->package) == 0 && need->versions &&
-                ask_admits(k, need->versions, r->version)) {
-                struct ask_line line = {.cells = {arena_printf(k->a, "%s %s", other, row->version),
-                                                  need_text(k, need)}};
-                HIT(k, KB_AREA_RELEASES, row);
-                VEC_PUSH(k->a, &t.lines, line);
-            }
+    struct ask_table t = {.heads = {"release", ""}, .columns = 2, .named = 1};
+    VEC(const struct kb_release *) rows = {0};
+    for (size_t i = 0; i < all->n; i++) {
+        if (strcmp(all->rows[i].package, other) == 0) {
+            VEC_PUSH(k->a, &rows, &all->rows[i]);
+        }
+    }
+    if (rows.n > 0) {
+        qsort(rows.items, rows.n, sizeof *rows.items, older_partner_first);
+    }
+    const char *last = NULL, *first = NULL;
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct kb_release *row = rows.items[i];
+        const char *why = admits_text(k, row, k->q->package, r->version);
+        if (why && last && strcmp(why, last) == 0) {
+            HIT(k, KB_AREA_RELEASES, row);
+            t.lines.items[t.lines.n - 1].cells[0] =
+                arena_printf(k->a, "%s %s to %s", other, first, row->version);
+            continue;
+        }
+        last = why;
+        first = row->version;
+        if (why) {
+            struct ask_line line = {.cells = {arena_printf(k->a, "%s %s", other, first), why}};
+            HIT(k, KB_AREA_RELEASES, row);
+            VEC_PUSH(k->a, &t.lines, line);
         }
     }
     if (t.lines.n > 0) {
@@ -744,7 +815,8 @@ int form_need(struct ask *k, struct gm_err *err)
         const struct ask_release *r = &mine.items.items[i];
         for (size_t o = 0; (r->row || r->compat) && o < k->q->others.n; o++) {
             const char *other = k->q->others.items[o];
-            bool said = say_need(k, r, other) || say_needed_by(k, &all, r, other) ||
+            bool said = say_need(k, r, other) || say_numpy(k, r, other) ||
+                        say_needed_by(k, &all, r, other) ||
                         (!(k->q->said & SAID_DOES) && say_same_libraries(k, &all, r, other, err));
             if (!said && (!r->row || !(k->q->said & SAID_DOES))) {
                 ask_missing(k,
@@ -771,7 +843,7 @@ static const struct kb_release *extreme_release(struct ask *k, const struct kb_r
     for (size_t i = 0; i < all->n; i++) {
         const struct kb_release *row = &all->rows[i];
         const char *python = ask_given(k, KEY_PYTHON);
-        bool in = k->q->n_spans == 0 || in_span(row->version, &k->q->spans[0]);
+        bool in = k->q->n_spans == 0 || ask_in_span(row->version, &k->q->spans[0]);
         if (strcmp(row->package, k->q->package) == 0 && in &&
             (!python || ask_has_text(row->pythons, python)) &&
             (!best || (ask_compare(row->version, best->version) < 0) == first)) {

@@ -12,7 +12,8 @@ static bool of_releases(struct ask *k, const struct kb_trait *t)
     for (size_t i = 0; t->versions && i < k->q->n_spans; i++) {
         const struct question_span *s = &k->q->spans[i];
         const char *one = s->from ? s->from : s->to;
-        if (ask_admits(k, t->versions, one)) {
+        bool outside = s->above_from || s->below_to; // what is next to it is not known
+        if (!outside && ask_admits(k, t->versions, one)) {
             return true;
         }
     }

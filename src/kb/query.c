@@ -140,8 +140,8 @@ static const struct form forms[] = {
     {"does torch 2.5.1 run on glibc 2.17", NAMED_PACKAGE | NAMED_GLIBC, 0, NAMED_VERSION, 0, 0,
      SAID_DOES | SAID_WHEEL | SAID_HERE, form_release_glibc},
     {"does torch 2.2.0 work with numpy 2", NAMED_PACKAGE | NAMED_OTHER | NAMED_VERSION, 0,
-     NAMED_OTHER_VERSION, 0, ASKED_RELEASE | ASKED_NEEDS, SAID_DOES | SAID_FIRST | SAID_LAST,
-     form_pair},
+     NAMED_OTHER_VERSION | NAMED_BUILD, 0, ASKED_RELEASE | ASKED_NEEDS,
+     SAID_DOES | SAID_FIRST | SAID_LAST, form_pair},
     {"does ctranslate2 4.6.0 have a wheel for aarch64", NAMED_PACKAGE, 0, NAMED_VERSION, 0,
      ASKED_RELEASE | ASKED_GPU | ASKED_PACKAGE | ASKED_BUILD | ASKED_CUDA,
      SAID_DOES | SAID_WHEEL | SAID_LINUX | SAID_WINDOWS | SAID_X86 | SAID_AARCH64 | SAID_PIP |
@@ -161,9 +161,14 @@ static const struct form forms[] = {
      SAID_FIRST | SAID_LAST | SAID_HERE | SAID_WHEEL | SAID_DEFAULT | SAID_README |
          SAID_EXPERIMENTAL | SAID_FLOOR,
      form_property},
+    {"which architectures does torch 2.12 have on aarch64", NAMED_PACKAGE, 0,
+     NAMED_VERSION | NAMED_CUDA | NAMED_BUILD,
+     ASKED_ARCH | ASKED_CUDA | ASKED_CUDNN | ASKED_PTX | ASKED_BUILD, ASKED_RELEASE | ASKED_GPU,
+     SAID_WHEEL | SAID_LINUX | SAID_WINDOWS | SAID_AARCH64 | SAID_PIP | SAID_FIRST | SAID_LAST,
+     form_platform},
     {"which torch runs on sm_61 with driver 535", NAMED_PACKAGE, DEVICE | RUNTIMES | NAMED_BUILD,
      NAMED_VERSION, 0, ASKED_BUILD | ASKED_RELEASE | ASKED_GPU | ASKED_ROCM,
-     SAID_DOES | SAID_HERE | SAID_WHEEL | ORDER, form_builds},
+     SAID_DOES | SAID_HERE | SAID_WHEEL | SAID_AARCH64 | SAID_WINDOWS | ORDER, form_builds},
     {"what does ctranslate2 4.5.0 need", NAMED_PACKAGE, 0, NAMED_VERSION, 0,
      ASKED_NEEDS | ASKED_RELEASE, 0, form_release},
     {"which architectures does CUDA 12.8 compile for", NAMED_CUDA, 0, 0, ASKED_ARCH | ASKED_PTX,
@@ -306,13 +311,32 @@ static const char *meant_by(struct ask *k, const char *word)
     return meant ? meant : nearest_best(&n);
 }
 
+/* Words that ask for an opinion, which no row has. */
+static bool is_judgement(const char *word)
+{
+    static const char *const words[] = {"best",       "better",   "recommended", "recommend",
+                                        "recommends", "optimal",  "ideal",       "good",
+                                        "stable",     "preferred"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (str_eq_nocase(str_of(word), str_of(words[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void say_not_understood(struct ask *k)
 {
     const char *list = "", *hints = "";
     for (size_t i = 0; i < k->q->n_unknown; i++) {
         const char *word = k->q->unknown[i], *meant = meant_by(k, word);
         list = listed_more(k, list, arena_printf(k->a, "'%s'", word));
-        if (meant) {
+        if (is_judgement(word)) {
+            hints = arena_printf(k->a,
+                                 "%s; what goes together is known here, not what is "
+                                 "'%s': ask which, or for the newest",
+                                 hints, word);
+        } else if (meant) {
             hints = arena_printf(k->a, "%s; did you mean %s?", hints, meant);
         }
     }

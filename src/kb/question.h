@@ -54,9 +54,11 @@ struct question_values {
     size_t n;
 };
 
-/* Versions of the package: from `from` to `to`, both included; equal where one is named. */
+/* Versions of the package: from `from` to `to`, both included unless said otherwise; equal where
+ * one is named. */
 struct question_span {
-    const char *from, *to; // NULL: open
+    const char *from, *to;     // NULL: open
+    bool above_from, below_to; // without that version itself: ">2.0", "<2.0"
 };
 
 /* Keys with one value at a time. Those with a list are asked one after the other. */
@@ -98,10 +100,11 @@ struct question {
     struct question_span spans[QUESTION_LIST_MAX];
     size_t n_spans;
     struct question_values others;
-    const char *other_versions[QUESTION_LIST_MAX]; // of `others`, NULL where none is named
+    const char *other_versions[QUESTION_LIST_MAX]; // of `others`: "2" or a set, ">=1.4,<2"; NULL
     struct question_values values[KEYS];
     const char *one[KEYS]; // the value that is asked for now, or NULL
     bool why;              // the question asks for a reason
+    bool zypper;           // of SAID_DNF's packages those for SUSE
     const char *update;    // "1" of "CUDA 12.8 Update 1", or NULL
     const char *area;
     struct question_values globs; // of rows
@@ -135,6 +138,9 @@ bool question_names_model(const struct kb_model *m, const char *word);
 
 /* Whether people call a library so: "cuFFT", "cudart", "libcufft". */
 bool question_names_part(const struct kb_provide *p, const char *word);
+
+/* "<2.5" and ">=2.1,<2.5": a range as a set of versions. */
+const char *question_span_set(struct arena *a, const struct question_span *s);
 
 /* The question in its exact form: "newest ctranslate2 --with cudnn=8". */
 const char *question_text(struct arena *a, const struct question *q);

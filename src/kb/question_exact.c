@@ -10,12 +10,12 @@ static const struct choice {
     const char *key, *value;
     unsigned said;
 } choices[] = {
-    {"os", "linux", SAID_LINUX},     {"os", "windows", SAID_WINDOWS},
-    {"os", "wsl", SAID_WSL},         {"os", "jetson", SAID_JETSON},
-    {"machine", "x86-64", SAID_X86}, {"machine", "aarch64", SAID_AARCH64},
-    {"manager", "pip", SAID_PIP},    {"manager", "apt", SAID_APT},
-    {"manager", "dnf", SAID_DNF},    {"manager", "conda", SAID_CONDA},
-    {"device", "cpu", SAID_CPU},
+    {"os", "linux", SAID_LINUX},      {"os", "windows", SAID_WINDOWS},
+    {"os", "wsl", SAID_WSL},          {"os", "jetson", SAID_JETSON},
+    {"machine", "x86-64", SAID_X86},  {"machine", "aarch64", SAID_AARCH64},
+    {"manager", "pip", SAID_PIP},     {"manager", "apt", SAID_APT},
+    {"manager", "dnf", SAID_DNF},     {"manager", "zypper", SAID_DNF},
+    {"manager", "conda", SAID_CONDA}, {"device", "cpu", SAID_CPU},
 };
 
 const char *question_key_name(size_t key)
@@ -49,6 +49,7 @@ static bool give_choice(struct question *q, const char *key, const char *value)
     for (size_t i = 0; i < COUNT(choices); i++) {
         if (strcmp(choices[i].key, key) == 0 && strcmp(choices[i].value, value) == 0) {
             q->said |= choices[i].said;
+            q->zypper = q->zypper || strcmp(value, "zypper") == 0;
             return true;
         }
     }
@@ -81,6 +82,26 @@ static int give_word(struct kb *kb, struct arena *a, struct question *q, enum qu
     return 0;
 }
 
+/* "torch=>=2.1,<2.5": a range with its comparisons. */
+static bool give_range(struct reading *r, const char *package, const char *value)
+{
+    struct question part = {.n = 0};
+    struct question_span span;
+    reading_split(r->a, value, &part);
+    if (part.n == 0 || reading_bounds(part.words, part.n, &span) != part.n ||
+        !reading_package_known(r, package)) {
+        return false;
+    }
+    bool other = r->q->package && r->q->n_spans > 0 && strcmp(r->q->package, package) != 0;
+    reading_package_add(r->q, package, true);
+    if (other) {
+        reading_other_version_add(r->q, package, question_span_set(r->a, &span));
+    } else {
+        reading_range_add(r->q, &span);
+    }
+    return true;
+}
+
 int question_give(struct kb *kb, struct arena *a, struct question *q, const char *text,
                   struct gm_err *err)
 {
@@ -110,6 +131,9 @@ int question_give(struct kb *kb, struct arena *a, struct question *q, const char
         return 0;
     }
     const char *package = reading_package_name(a, key);
+    if (give_range(&r, package, value)) {
+        return 0;
+    }
     const char *dots = strstr(value, "..");
     const char *from = dots ? arena_strndup(a, value, (size_t)(dots - value)) : value;
     const char *to = dots ? dots + 2 : value;
@@ -135,14 +159,15 @@ static const char *text_add(struct arena *a, const char *text, const char *more)
 
 static const char *with_add(struct arena *a, const char *text, const char *key, const char *value)
 {
-    bool quoted = strchr(value, ' ') != NULL;
+    bool quoted = strpbrk(value, " <>") != NULL;
     return arena_printf(a, "%s --with %s%s=%s%s", text, quoted ? "'" : "", key, value,
                         quoted ? "'" : "");
 }
 
 static const char *span_text(struct arena *a, const struct question_span *s)
 {
-    return !s->from                      ? arena_printf(a, "..%s", s->to)
+    return s->above_from || s->below_to  ? question_span_set(a, s)
+           : !s->from                    ? arena_printf(a, "..%s", s->to)
            : !s->to                      ? arena_printf(a, "%s..", s->from)
            : strcmp(s->from, s->to) == 0 ? s->from
                                          : arena_printf(a, "%s..%s", s->from, s->to);
@@ -155,13 +180,20 @@ bool question_needs(const struct question *q)
            question_has(q, "need needs needed require requires required");
 }
 
+/* Whether a release of another package is needed is not whether it goes with it. */
+static bool needs_other(const struct question *q)
+{
+    return q->said & SAID_DOES && q->named & NAMED_OTHER_VERSION &&
+           question_has(q, "need needs require requires");
+}
+
 /* What is asked for, then what is given. */
 const char *question_text(struct arena *a, const struct question *q)
 {
-    const char *text = q->why                ? "why"
-                       : question_needs(q)   ? "does need"
-                       : q->said & SAID_DOES ? "does"
-                                             : "";
+    const char *text = q->why                                ? "why"
+                       : question_needs(q) || needs_other(q) ? "does need"
+                       : q->said & SAID_DOES                 ? "does"
+                                                             : "";
     for (unsigned bit = 1; bit && bit <= q->said; bit <<= 1) {
         bool with =
             bit & (SAID_DOES | SAID_SYSTEMS | SAID_X86 | SAID_AARCH64 | SAID_MANAGERS | SAID_CPU);
@@ -196,7 +228,9 @@ const char *question_text(struct arena *a, const struct question *q)
     }
     text = q->update ? text_add(a, text, arena_printf(a, "update %s", q->update)) : text;
     for (size_t i = 0; i < COUNT(choices); i++) {
-        if (q->said & choices[i].said) {
+        bool other =
+            choices[i].said == SAID_DNF && q->zypper != (strcmp(choices[i].value, "zypper") == 0);
+        if (q->said & choices[i].said && !other) {
             text = with_add(a, text, choices[i].key, choices[i].value);
         }
     }

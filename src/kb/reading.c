@@ -85,6 +85,13 @@ bool reading_is_word(const struct question *q, size_t i, const char *words)
     return false;
 }
 
+const char *question_span_set(struct arena *a, const struct question_span *s)
+{
+    const char *low = s->from ? arena_printf(a, ">%s%s", s->above_from ? "" : "=", s->from) : "";
+    const char *high = s->to ? arena_printf(a, "<%s%s", s->below_to ? "" : "=", s->to) : "";
+    return arena_printf(a, "%s%s%s", low, low[0] && high[0] ? "," : "", high);
+}
+
 /* ------------------------------------------------------------------ words */
 
 static bool separates(char c)
@@ -142,15 +149,30 @@ static void add_word(struct arena *a, struct question *q, const char *text, size
     }
 }
 
+/* How many characters compare versions: ">=", "<". "==" is what a version means anyway. */
+static size_t comparison(const char *text)
+{
+    bool two = (text[0] && text[1] == '=' && strchr("<>!~", text[0])) != 0;
+    return two ? 2 : text[0] == '<' || text[0] == '>';
+}
+
 void reading_split(struct arena *a, const char *text, struct question *q)
 {
     while (*text) {
-        size_t n = 0;
-        while (text[n] && !separates(text[n])) {
+        size_t n = 0, compares = comparison(text);
+        while (compares == 0 && text[n] && !separates(text[n]) && !comparison(text + n)) {
             n++;
+        }
+        if (compares > 0) {
+            add_word(a, q, text, compares);
+            text += compares;
+            continue;
         }
         add_word(a, q, text, n);
         text += n;
+        if (comparison(text)) {
+            continue;
+        }
         bool possessive =
             n > 0 && text[0] == '\'' && text[1] == 's' && (!text[2] || separates(text[2]));
         text += possessive ? 2 : 0;

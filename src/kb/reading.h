@@ -101,6 +101,9 @@ bool reading_package_known(const struct reading *r, const char *name);
 /* The usual spelling of a package, with "-" for "_". */
 const char *reading_package_name(struct arena *a, const char *word);
 void reading_span_add(struct question *q, const char *from, const char *to);
+void reading_range_add(struct question *q, const struct question_span *span);
+/* ">= 2.1 < 2.5": how many words are a range. */
+size_t reading_bounds(const char *const *words, size_t n, struct question_span *ret);
 /* Of several packages the question is about the one with a version: "which ctranslate2 does
  * whisperx 3.8.6 need". */
 void reading_package_add(struct question *q, const char *name, bool with_version);

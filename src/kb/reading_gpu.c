@@ -10,7 +10,7 @@
 
 static bool may_be_gpu(const struct reading *r, size_t i)
 {
-    return i < r->q->n && r->in_gpu_names[i] &&
+    return i < r->q->n && r->in_gpu_names[i] && !strpbrk(r->q->words[i], "<>=!~") &&
            (r->claims[i] == CLAIM_NONE || r->claims[i] == CLAIM_NUMBER ||
             (r->claims[i] == CLAIM_MEANS && reading_is_word(r->q, i, "jetson gpu")));
 }

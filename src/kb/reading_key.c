@@ -123,14 +123,18 @@ bool reading_keyword(struct reading *r, size_t i)
         const char *inside = number_inside(q->words[i], word->word);
         const char *value = inside ? reading_key_value(r->a, word->key, inside) : NULL;
         size_t used = 1;
+        bool later = false;
         if (!value && strcmp(q->words[i], word->word) == 0) {
             used = 2 + keyword_has_noun(q, i + 1);
+            later = i + used < q->n && strcmp(q->words[i + used - 1], ">=") == 0;
+            used += later;
             const char *next = i + used <= q->n ? q->words[i + used - 1] : "";
             next += (next[0] == 'r' || next[0] == 'v') && str_is_digit(next[1]);
             value = reading_key_value(r->a, word->key, next);
         }
         if (value) {
             reading_key_add(q, word->key, value);
+            q->said |= later ? SAID_LATER : 0;
             for (size_t c = i; c < i + used; c++) {
                 r->claims[c] = CLAIM_DONE;
             }

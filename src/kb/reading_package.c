@@ -50,13 +50,18 @@ const char *reading_package_name(struct arena *a, const char *word)
     return reading_listed_as(aliases, COUNT(aliases), name);
 }
 
-void reading_span_add(struct question *q, const char *from, const char *to)
+void reading_range_add(struct question *q, const struct question_span *span)
 {
     if (q->n_spans < QUESTION_LIST_MAX) {
-        q->spans[q->n_spans++] = (struct question_span){from, to};
+        q->spans[q->n_spans++] = *span;
     }
-    q->version = q->version ? q->version : from ? from : to;
+    q->version = q->version ? q->version : span->from ? span->from : span->to;
     q->named |= NAMED_VERSION;
+}
+
+void reading_span_add(struct question *q, const char *from, const char *to)
+{
+    reading_range_add(q, &(struct question_span){.from = from, .to = to});
 }
 
 void reading_package_add(struct question *q, const char *name, bool with_version)
@@ -90,6 +95,23 @@ const char *reading_release_of(struct arena *a, struct question *q, const char *
         reading_key_add(q, KEY_BUILD, version + n + 1);
     }
     return arena_strndup(a, version, n);
+}
+
+size_t reading_bounds(const char *const *words, size_t n, struct question_span *ret)
+{
+    size_t i = 0;
+    *ret = (struct question_span){.from = NULL};
+    for (; i + 1 < n && reading_is_version(words[i + 1]); i += 2) {
+        bool low = words[i][0] == '>', equal = words[i][0] && words[i][1] == '=';
+        const char **end = low ? &ret->from : &ret->to;
+        if ((!low && words[i][0] != '<') || *end) {
+            break;
+        }
+        *end = words[i + 1];
+        ret->above_from = low ? !equal : ret->above_from;
+        ret->below_to = low ? ret->below_to : !equal;
+    }
+    return i;
 }
 
 size_t reading_span(struct reading *r, size_t i)
@@ -133,6 +155,15 @@ size_t reading_span(struct reading *r, size_t i)
 static void read_versions(struct reading *r, size_t i)
 {
     const struct question *q = r->q;
+    struct question_span bounds;
+    size_t used = reading_bounds(q->words + i, q->n - i, &bounds);
+    if (used > 0) {
+        reading_range_add(r->q, &bounds);
+        for (size_t k = i; k < i + used; k++) {
+            r->claims[k] = CLAIM_DONE;
+        }
+        return;
+    }
     while (i < q->n && reading_is_version(q->words[i])) {
         i = reading_span(r, i);
         bool link = reading_is_word(q, i, "and or /") && i + 1 < q->n &&
@@ -171,7 +202,9 @@ bool reading_package(struct reading *r, size_t i)
     }
     name = pair ? two : name;
     size_t next = i + 1 + pair;
-    bool versions = !behind && next < q->n && reading_is_version(q->words[next]);
+    struct question_span bounds;
+    size_t n_bounds = next < q->n ? reading_bounds(q->words + next, q->n - next, &bounds) : 0;
+    bool versions = !behind && next < q->n && (n_bounds > 0 || reading_is_version(q->words[next]));
     bool first = !q->package || q->n_spans == 0 || strcmp(q->package, name) == 0;
     reading_package_add(r->q, name, versions || behind);
     r->claims[i] = r->claims[next - 1] = CLAIM_DONE;
@@ -182,8 +215,11 @@ bool reading_package(struct reading *r, size_t i)
         behind = reading_release_of(r->a, r->q, behind);
         reading_span_add(r->q, behind, behind);
     } else if (versions || behind) {
-        reading_other_version_add(r->q, name, behind ? behind : q->words[next]);
-        r->claims[next] = versions ? CLAIM_DONE : r->claims[next];
+        const char *set = n_bounds > 0 ? question_span_set(r->a, &bounds) : NULL;
+        reading_other_version_add(r->q, name, behind ? behind : set ? set : q->words[next]);
+        for (size_t k = next; versions && k < next + (n_bounds > 0 ? n_bounds : 1); k++) {
+            r->claims[k] = CLAIM_DONE;
+        }
     }
     return true;
 }

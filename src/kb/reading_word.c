@@ -326,6 +326,7 @@ void reading_add_meanings(struct reading *r)
         if (r->means[i] && r->claims[i] == CLAIM_MEANS) {
             r->q->asked |= r->means[i]->asked;
             r->q->said |= r->means[i]->said;
+            r->q->zypper = r->q->zypper || reading_is_word(r->q, i, "zypper suse opensuse sles");
         }
     }
     if (r->q->n && reading_is_word(r->q, 0, "does do did is are can has have will may") &&

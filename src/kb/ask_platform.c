@@ -1,0 +1,255 @@
+/* The platforms of a release's wheels. */
+#include "kb/ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "py/version.h"
+
+/* The builds of a release that are for a platform (PY_YES), or of which that is not known. */
+static const char *builds_for(struct ask *k, const struct ask_releases *all, const char *version,
+                              const char *platform, enum py_answer wanted)
+{
+    const char *list = "";
+    for (size_t i = 0; i < all->builds.n; i++) {
+        const struct kb_build *b = &all->builds.rows[i];
+        enum py_answer is = ask_has_text(b->platforms, platform) ? PY_YES
+                            : b->platforms.n > 0                 ? PY_NO
+                                                                 : PY_UNKNOWN;
+        bool elsewhere = is == PY_YES || (!b->is_default && b->index_platforms.n == 0);
+        if (strcmp(b->package, k->q->package) == 0 && is == wanted && elsewhere &&
+            ask_admits(k, b->versions, version)) {
+            list = arena_printf(k->a, "%s%s%s", list, list[0] ? ", " : "", b->build);
+            HIT(k, KB_AREA_BUILDS, b);
+        }
+    }
+    return list;
+}
+
+/* The build that the package index serves for a platform; the default one where it is none for it;
+ * NULL: not known. */
+static const struct kb_build *index_build(struct ask *k, const struct kb_builds *builds,
+                                          const char *version, const char *platform)
+{
+    const struct kb_build *other = NULL;
+    for (size_t i = 0; i < builds->n; i++) {
+        const struct kb_build *b = &builds->rows[i];
+        if (strcmp(b->package, k->q->package) != 0 || b->index_platforms.n == 0 ||
+            !ask_admits(k, b->versions, version)) {
+            continue;
+        }
+        if (ask_has_text(b->index_platforms, platform)) {
+            return b;
+        }
+        other = !other && b->is_default ? b : other;
+    }
+    return other;
+}
+
+/* What is known of the GPU code of a release's wheel for a platform. */
+static void say_gpu_code(struct ask *k, const struct ask_releases *all, const char *version,
+                         const char *platform)
+{
+    const char *elsewhere = builds_for(k, all, version, platform, PY_YES);
+    const char *unread = builds_for(k, all, version, platform, PY_UNKNOWN);
+    const struct kb_build *b = index_build(k, &all->builds, version, platform);
+    if (b) {
+        bool has = ask_has_text(b->index_platforms, platform);
+        HIT(k, KB_AREA_BUILDS, b);
+        ask_say(k,
+                has ? "It is the build %s, for the GPU."
+                    : "That wheel has no GPU code: the "
+                      "build %s is for %s.",
+                b->build, ask_joined(k->a, b->index_platforms));
+        if (elsewhere[0]) {
+            ask_say(k, "Builds for it in the index of the project: %s.", elsewhere);
+        }
+        if (unread[0] && !has) {
+            ask_say(k, "Whether the builds %s are for it was not read.", unread);
+        }
+        return;
+    }
+    ask_say(k, "Whether that wheel has GPU code was not read.");
+}
+
+/* Whether the wheel of a release in the package index is known to have GPU code on a platform. */
+static enum py_answer gpu_code_of(struct ask *k, const struct kb_builds *builds,
+                                  const char *version, const char *platform)
+{
+    const struct kb_build *b = index_build(k, builds, version, platform);
+    return !b ? PY_UNKNOWN : ask_has_text(b->index_platforms, platform) ? PY_YES : PY_NO;
+}
+
+static int say_wheels_of(struct ask *k, const struct ask_releases *all,
+                         const struct kb_release *row, const char *platform)
+{
+    bool gpu = k->q->asked & (ASKED_GPU | ASKED_CUDA);
+    if (row->platforms.n == 0) {
+        ask_missing(k, "for which platforms %s %s has wheels was not read", row->package,
+                    row->version);
+        return 0;
+    }
+    bool has = ask_has_text(row->platforms, platform);
+    enum py_answer code = has ? gpu_code_of(k, &all->builds, row->version, platform) : PY_NO;
+    const char *elsewhere = builds_for(k, all, row->version, platform, PY_YES);
+    const char *unread = builds_for(k, all, row->version, platform, PY_UNKNOWN);
+    bool known = code == PY_YES || elsewhere[0];
+    if (gpu && !known && (code == PY_UNKNOWN || unread[0])) {
+        ask_missing(
+            k, "the wheel of %s %s for %s in the package index %s%s%s", row->package, row->version,
+            platform, code == PY_NO ? "has no GPU code" : "was not read for GPU code",
+            unread[0] ? "; whether the builds elsewhere are for it was not read: " : "", unread);
+        return 0;
+    }
+    HIT(k, KB_AREA_RELEASES, row);
+    const char *word = !(k->q->said & SAID_DOES) ? "" : (gpu ? known : has) ? "Yes: " : "No: ";
+    ask_say(k, "%s%s %s %s a wheel for %s in the package index.", word, row->package, row->version,
+            has ? "has" : "does not have", platform);
+    if (has) {
+        say_gpu_code(k, all, row->version, platform);
+    }
+    return 1;
+}
+
+/* "which architectures does torch 2.5.1 have on aarch64": of the builds for the platform.
+ * Properties that rows have for x86-64 alone are not asked of it (kb/query.c). */
+int form_platform(struct ask *k, struct gm_err *err)
+{
+    struct ask_releases mine;
+    const char *platform = ask_platform(k);
+    int rc = ask_releases_find(k, &mine, err);
+    if (rc < 0 || k->missing || !platform || mine.items.n != 1 || !mine.items.items[0].row) {
+        return rc < 0 ? rc : 0;
+    }
+    struct ask_table t = ask_property_table(k->q);
+    const struct ask_release *r = &mine.items.items[0];
+    bool has = ask_has_text(r->row->platforms, platform), code_unread = false;
+    for (size_t i = 0; i < mine.builds.n; i++) {
+        const struct kb_build *b = &mine.builds.rows[i];
+        bool serves =
+            ask_has_text(b->index_platforms, platform) || ask_has_text(b->platforms, platform);
+        bool of_linux =
+            k->q->asked & (ASKED_ARCH | ASKED_PTX) && !ask_has_text(b->index_platforms, platform);
+        if (serves && ask_property_build(k, r, b)) {
+            if (of_linux) {
+                code_unread = true;
+            } else {
+                ask_property_line(k, &t, r, b);
+            }
+        }
+    }
+    const char *unread = builds_for(k, &mine, r->version, platform, PY_UNKNOWN);
+    enum py_answer code = has ? gpu_code_of(k, &mine.builds, r->version, platform) : PY_NO;
+    if (t.lines.n == 0 && (code != PY_NO || code_unread)) {
+        ask_missing(k, "what the wheel of %s for %s has was not read", r->name, platform);
+        return 0;
+    }
+    if (t.lines.n > 0) {
+        ask_say_table(k, arena_printf(k->a, "%s on %s", r->name, platform), &t);
+    } else {
+        HIT(k, KB_AREA_RELEASES, r->row);
+        ask_say(k, "None: %s has %s for %s in the package index.", r->name,
+                has ? "a wheel without GPU code, for the CPU alone," : "no wheel", platform);
+    }
+    if (unread[0]) {
+        ask_say(k, "Whether the builds %s of other indexes are for it was not read.", unread);
+    }
+    return 1;
+}
+
+static int older_row_first(const void *one, const void *two)
+{
+    const struct kb_release *const *a = one, *const *b = two;
+    return ask_compare((*a)->version, (*b)->version);
+}
+
+/* Of all releases: the ranges with a wheel, or the first or last. */
+static int say_wheel_ranges(struct ask *k, const struct kb_releases *all, const char *platform)
+{
+    VEC(const struct kb_release *) rows = {0};
+    const char *ranges = "", *first = NULL, *last = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        if (strcmp(all->rows[i].package, k->q->package) == 0 && all->rows[i].platforms.n > 0) {
+            VEC_PUSH(k->a, &rows, &all->rows[i]);
+        }
+    }
+    if (rows.n == 0) {
+        ask_missing(k, "for which platforms %s has wheels was not read", k->q->package);
+        return 0;
+    }
+    qsort(rows.items, rows.n, sizeof *rows.items, older_row_first);
+    for (size_t i = 0; i < rows.n;) {
+        size_t end = i;
+        while (end < rows.n && ask_has_text(rows.items[end]->platforms, platform)) {
+            end++;
+        }
+        if (end == i) {
+            i++;
+            continue;
+        }
+        const char *from = rows.items[i]->version, *to = rows.items[end - 1]->version;
+        first = first ? first : from;
+        last = to;
+        ranges = arena_printf(k->a, "%s%s%s%s%s", ranges, ranges[0] ? ", " : "", from,
+                              end - i > 1 ? " to " : "", end - i > 1 ? to : "");
+        i = end;
+    }
+    HIT(k, KB_AREA_RELEASES, rows.items[rows.n - 1]);
+    bool does = k->q->said & SAID_DOES;
+    if (!first) {
+        ask_say(k,
+                "%s: no release of %s that was read (%s to %s) has a wheel for %s in the package "
+                "index.",
+                does ? "No" : "None", k->q->package, rows.items[0]->version,
+                rows.items[rows.n - 1]->version, platform);
+    } else if (k->q->said & (SAID_FIRST | SAID_LAST)) {
+        ask_say(k, "%s %s is the %s of the releases that were read with a wheel for %s.",
+                k->q->package, k->q->said & SAID_FIRST ? first : last,
+                k->q->said & SAID_FIRST ? "first" : "newest", platform);
+    } else {
+        ask_say(k,
+                "%s%s has wheels for %s in the package index: %s, of the releases that were "
+                "read (%s to %s).",
+                does ? "Yes: " : "", k->q->package, platform, ranges, rows.items[0]->version,
+                rows.items[rows.n - 1]->version);
+    }
+    return 1;
+}
+
+/* "does ctranslate2 4.6.0 have wheels for aarch64", "which torch has wheels for Windows" */
+int form_wheels(struct ask *k, struct gm_err *err)
+{
+    struct kb_releases all;
+    struct ask_releases mine;
+    const char *platform = ask_platform(k);
+    int rc = kb_releases(k->kb, &all, err);
+    rc = rc < 0 ? rc : ask_releases_find(k, &mine, err);
+    bool which_cuda = k->q->asked & ASKED_CUDA && !(k->q->said & SAID_DOES);
+    if (rc < 0 || !platform || which_cuda || (k->missing && k->q->n_spans > 0)) {
+        return rc < 0 ? rc : 0;
+    }
+    if (k->q->n_spans == 1 && mine.items.n == 1 && mine.items.items[0].row) {
+        return say_wheels_of(k, &mine, mine.items.items[0].row, platform);
+    }
+    if (k->q->n_spans > 0) {
+        return 0; // what a range of wheels contains was not read
+    }
+    if (k->q->asked & (ASKED_GPU | ASKED_CUDA)) { // of the newest alone
+        return mine.items.n == 1 && mine.items.items[0].row && !(k->q->said & ORDER)
+                   ? say_wheels_of(k, &mine, mine.items.items[0].row, platform)
+                   : 0;
+    }
+    rc = say_wheel_ranges(k, &all, platform);
+    if (rc == 1 && mine.items.n == 1) {
+        const struct kb_release *row = mine.items.items[0].row;
+        enum py_answer code = row && ask_has_text(row->platforms, platform)
+                                  ? gpu_code_of(k, &mine.builds, row->version, platform)
+                                  : PY_UNKNOWN;
+        if (code != PY_UNKNOWN) {
+            ask_say(k, "The one of %s %s has %sGPU code.", row->package, row->version,
+                    code == PY_YES ? "" : "no ");
+        }
+    }
+    return rc;
+}
