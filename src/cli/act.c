@@ -138,6 +138,28 @@ static void say_start(const struct act *act, const struct out *o, const struct o
     }
 }
 
+/* What the way was known to leave, which only installing something mends. */
+static void say_known(const struct act *act, const struct out *o, const struct outcome *of)
+{
+    struct arena *a = act->order.arena;
+    for (size_t i = 0; i < of->done.report.findings.n; i++) {
+        const struct diag_finding *f = of->done.report.findings.items[i];
+        const struct diag_repair *r = f->repairs.n ? &f->repairs.items[0] : NULL;
+        bool known = false;
+        for (size_t k = 0; k < of->done.way->leaves.n && !known; k++) {
+            known = strcmp(of->done.way->leaves.items[k]->culprit, f->culprit) == 0;
+        }
+        if (!known || f->severity != DIAG_WARNING) {
+            continue;
+        }
+        say_label(o, OUT_YELLOW, "left");
+        out_wrap(o, 10, str_printable(a, f->summary));
+        if (r && r->command) {
+            fprintf(o->file, "            %s\n", str_printable(a, r->command));
+        }
+    }
+}
+
 static void say_left(const struct act *act, const struct out *o, const struct outcome *of)
 {
     bool any = false;
@@ -184,6 +206,7 @@ static void say_outcome(const struct act *act, const struct outcome *of)
         say_start(act, &o, of);
     }
     say_left(act, &o, of);
+    say_known(act, &o, of);
     say_probe(act, &o, of);
     say_label(&o, OUT_PLAIN, "undo");
     printf("%s (journal %u)\n",

@@ -43,19 +43,34 @@ struct diag_finding *diag_add(struct diag *d, enum diag_cause cause, const char 
     return &k->finding;
 }
 
+static bool finding_is_about(const struct diag_finding *f, const char *library)
+{
+    bool named = strcmp(f->culprit, library) == 0;
+    for (size_t k = 0; k < f->likewise.n && !named; k++) {
+        named = strcmp(f->likewise.items[k], library) == 0;
+    }
+    return named;
+}
+
 struct diag_finding *diag_find(struct diag *d, enum diag_cause cause, const char *library)
 {
     for (size_t i = 0; i < d->report->findings.n; i++) {
         struct diag_finding *f = d->report->findings.items[i];
-        bool named = f->cause == cause && strcmp(f->culprit, library) == 0;
-        for (size_t k = 0; k < f->likewise.n && f->cause == cause && !named; k++) {
-            named = strcmp(f->likewise.items[k], library) == 0;
-        }
-        if (named) {
+        if (f->cause == cause && finding_is_about(f, library)) {
             return f;
         }
     }
     return NULL;
+}
+
+bool diag_knows(const struct diag *d, const char *library)
+{
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        if (finding_is_about(d->report->findings.items[i], library)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void diag_evidence(struct diag *d, struct diag_finding *f, const char *fmt, ...)

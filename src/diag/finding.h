@@ -17,7 +17,7 @@ struct diag_repair {
     const char *command;   // can be pasted; NULL if there is none
     const char *reinstall; // "name version" of the distribution to install again as it is, or NULL
     const char *folders;   // where its files are then and the askers do not look, "A:B", or NULL
-    const char *bare;      // the command without them
+    const char *bare;      // the command without them, or NULL
 };
 
 /* When a fault is met. A program that does not come through its imports serves nobody, on any
@@ -39,6 +39,7 @@ struct diag_finding {
     VEC(struct diag_repair) repairs;
     diag_texts scripts; // in which programs it shows: "import a; use a"
     diag_texts askers;  // distributions whose import or use it stops, as far as known
+    const struct diag_finding *behind; // it is met only once that one is repaired; or NULL
 };
 
 enum diag_verdict { DIAG_OK, DIAG_BROKEN, DIAG_CANNOT_TELL };

@@ -690,6 +690,18 @@ static const char *name_in_repository(struct diag *d, const struct kb_provider *
     return best;
 }
 
+/* Whether the start-up hook loads the file once it is there. */
+static bool hook_loads(const struct diag *d, const char *path)
+{
+    const struct model_hook *h = &d->m->hook;
+    for (size_t i = 0; i < h->n_libraries; i++) {
+        if (strcmp(h->libraries[i], path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Packages of one manager for the names; those that none is known for go into ret_unknown. */
 static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
                               const char **ret_packages, const char **ret_folders,
@@ -716,7 +728,8 @@ static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
         *ret_vendor = v->repository ? v->repository : *ret_vendor;
         const char *folder = site && v->folder ? path_join(d->a, site, v->folder) : NULL;
         if (folder && !diag_searched(d, w->x->request, folder) &&
-            !opens_from(w, w->names.items[i], v->folder)) {
+            !opens_from(w, w->names.items[i], v->folder) &&
+            !hook_loads(d, path_join(d->a, folder, w->names.items[i]))) {
             *ret_folders = with_word(d, *ret_folders, ":", folder);
         }
     }
@@ -758,7 +771,16 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
     const char *command = reachable ? command_of(d, manager, packages, vendor) : NULL;
     const char *them = strchr(packages, ' ') ? "them" : "it";
     const char *package = w->x->attempt ? w->x->attempt->package : NULL;
-    if (*folders) {
+    if (*folders && f->behind) {
+        size_t before = f->repairs.n;
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, command,
+                    "Install what is missing before %s is repaired: that repair makes %s findable "
+                    "too.",
+                    f->behind->culprit, them);
+        if (f->repairs.n > before) {
+            f->repairs.items[before].folders = folders;
+        }
+    } else if (*folders) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                     arena_printf(d->a, "%s && %s", command, diag_prepend_command(d, folders)),
                     "Install what is missing, and make %s findable before the program starts: %s "

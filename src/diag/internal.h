@@ -47,6 +47,8 @@ struct diag_finding *diag_add(struct diag *d, enum diag_cause cause, const char 
                               const char *culprit, const char *summary);
 /* The finding of this cause that names the library as culprit or likewise, or NULL. */
 struct diag_finding *diag_find(struct diag *d, enum diag_cause cause, const char *library);
+/* Whether a finding of any cause names the library. */
+bool diag_knows(const struct diag *d, const char *library);
 void diag_evidence(struct diag *d, struct diag_finding *f, const char *fmt, ...)
     __attribute__((format(GM_PRINTF, 3, 4)));
 void diag_repair(struct diag *d, struct diag_finding *f, enum diag_repair_kind kind,

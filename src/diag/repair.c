@@ -62,9 +62,11 @@ static bool repair_serves(struct diag *d, const struct diag_finding *f,
 
 typedef size_t collector(struct diag *d, const struct model_process *p, struct diag_failure **ret);
 
-/* The path with the folders of what is missing only once it is set; "" if it does not help then. */
+/* The path with the folders of what is missing only once it is set; "" if it does not help then.
+ * *ret_tried: the process with it. */
 static const char *closed_path(struct diag *d, const struct diag_finding *f,
-                               const struct model_process *p, const char *path, collector *lacking)
+                               const struct model_process *p, const char *path, collector *lacking,
+                               const struct model_process **ret_tried)
 {
     const char *old = diag_getenv(d, "LD_LIBRARY_PATH");
     const struct model_process *tried = NULL;
@@ -81,28 +83,57 @@ static const char *closed_path(struct diag *d, const struct diag_finding *f,
         }
         path = more;
     }
-    return tried && repair_serves(d, f, tried) ? path : "";
+    if (!tried || !repair_serves(d, f, tried)) {
+        return "";
+    }
+    *ret_tried = tried;
+    return path;
 }
 
 /* Folders that serve the finding's libraries, joined by colons, with what these ask for in turn:
  * what must be there, then what is worth a warning. "" if there are none, or if they do not help.
  */
 static const char *path_that_serves(struct diag *d, const struct diag_finding *f,
-                                    const struct model_process *p)
+                                    const struct model_process *p,
+                                    const struct model_process **ret_tried)
 {
     const char *path = with_folder(d, "", f->culprit);
     for (size_t i = 0; i < f->likewise.n; i++) {
         path = with_folder(d, path, f->likewise.items[i]);
     }
-    path = closed_path(d, f, p, path, diag_failures);
-    const char *more = *path ? closed_path(d, f, p, path, diag_wishes) : "";
+    path = closed_path(d, f, p, path, diag_failures, ret_tried);
+    const char *more = *path ? closed_path(d, f, p, path, diag_wishes, ret_tried) : "";
     return *more ? more : path;
+}
+
+/* What the libraries that are found then ask for in their turn, and that is not installed: a repair
+ * that leads to the next finding does not end, so that it is told now. */
+static void foresee(struct diag *d, struct diag_finding *f, const struct model_process *tried)
+{
+    static collector *const collectors[] = {diag_failures, diag_wishes};
+    for (size_t c = 0; c < sizeof collectors / sizeof *collectors; c++) {
+        struct diag_failure *left = NULL;
+        size_t n = collectors[c](d, tried, &left);
+        for (size_t i = 0; i < n; i++) {
+            size_t known = d->report->findings.n;
+            if (left[i].request && !left[i].defect && !folder_of(d, left[i].name) &&
+                !diag_knows(d, left[i].name) && diag_rule_not_found(d, &left[i]) &&
+                d->report->findings.n > known) {
+                struct diag_finding *next = d->report->findings.items[known];
+                next->behind = f;
+                diag_evidence(d, next, "foreseen: it is asked for once %s is found (model)",
+                              f->culprit);
+            }
+        }
+    }
 }
 
 static void repair_by_path(struct diag *d, struct diag_finding *f, const struct model_process *p)
 {
-    const char *path = p->ldso->secure ? "" : path_that_serves(d, f, p);
+    const struct model_process *tried = NULL;
+    const char *path = p->ldso->secure ? "" : path_that_serves(d, f, p, &tried);
     if (*path) {
+        foresee(d, f, tried);
         diag_repair(d, f, DIAG_REPAIR_ENV, diag_prepend_command(d, path),
                     "Set LD_LIBRARY_PATH before the program starts (tried in the model: %s then "
                     "found).",

@@ -60,6 +60,28 @@ static const char *joined_texts(struct plan_work *x, const plan_texts *list)
     return out;
 }
 
+/* The libraries of the hook, and behind them those that are not installed yet and that these ask
+ * for: once they are, nothing else has to be done. */
+static plan_texts with_foreseen(struct plan_work *x, const plan_texts *paths)
+{
+    plan_texts all = {0};
+    for (size_t i = 0; i < paths->n; i++) {
+        VEC_PUSH(x->a, &all, paths->items[i]);
+    }
+    for (size_t i = 0; i < x->report->findings.n; i++) {
+        const struct diag_finding *f = x->report->findings.items[i];
+        for (size_t k = 0; f->behind && k < f->repairs.n; k++) {
+            for (struct str rest = str_of(f->repairs.items[k].folders); rest.s;) {
+                const char *folder = str_dup(x->a, str_cut(&rest, ':'));
+                if (strcmp(path_base(f->culprit), f->culprit) == 0 && *folder) {
+                    VEC_PUSH(x->a, &all, path_join(x->a, folder, f->culprit));
+                }
+            }
+        }
+    }
+    return all;
+}
+
 static bool plan_before(struct plan_work *x, const plan_texts *paths, const plan_texts *modules)
 {
     struct plan_verdict v;
@@ -70,18 +92,20 @@ static bool plan_before(struct plan_work *x, const plan_texts *paths, const plan
     if (modules->n == 0 || !plan_judge(x, &c, &v)) {
         return false;
     }
+    plan_texts all = with_foreseen(x, paths);
     struct plan_way *way = plan_way_new(
         x, PLAN_FILES, "Put a start-up hook into the environment that loads the right libraries.");
     VEC_PUSH(x->a, &way->steps,
              (struct plan_step){
                  .kind = PLAN_HOOK,
-                 .text = arena_printf(x->a,
-                                      "A hook that loads %zu %s right before the first import "
-                                      "of %s.",
-                                      paths->n, paths->n == 1 ? "library" : "libraries",
-                                      joined_texts(x, modules)),
-                 .paths = paths->items,
-                 .n_paths = paths->n,
+                 .text = arena_printf(
+                     x->a,
+                     "A hook that loads %zu %s right before the first import "
+                     "of %s%s.",
+                     paths->n, paths->n == 1 ? "library" : "libraries", joined_texts(x, modules),
+                     all.n > paths->n ? ", and what these open, once it is installed" : ""),
+                 .paths = all.items,
+                 .n_paths = all.n,
                  .modules = modules->items,
                  .n_modules = modules->n});
     if (!plan_prove(x, &v, way)) {

@@ -235,7 +235,7 @@ static void read_findings(struct planner *p, const struct diag_report *report)
 {
     for (size_t i = 0; i < report->findings.n; i++) {
         const struct diag_finding *f = report->findings.items[i];
-        if (f->severity != DIAG_ERROR || is_held_by_rpath(p, f)) {
+        if ((f->severity != DIAG_ERROR && !f->behind) || is_held_by_rpath(p, f)) {
             continue;
         }
         if (reinstall_of(f)) {

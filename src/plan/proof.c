@@ -64,6 +64,9 @@ bool plan_is_better(const struct plan_verdict *v, const struct plan_verdict *tha
 bool plan_is_best(const struct plan_work *x, const struct plan_verdict *v)
 {
     size_t all = x->report->findings.n - diag_count(x->report, DIAG_NOTE);
+    for (size_t i = 0; i < x->report->findings.n; i++) {
+        all -= x->report->findings.items[i]->behind != NULL; // nothing that is installed mends it
+    }
     return !v->worse && v->gone.n == all && v->appeared.n == 0;
 }
 
@@ -286,6 +289,12 @@ bool plan_prove(struct plan_work *x, const struct plan_verdict *v, struct plan_w
     }
     for (size_t i = 0; i < v->appeared.n; i++) {
         VEC_PUSH(x->a, &way->leaves, v->appeared.items[i]);
+    }
+    for (size_t i = 0; i < x->report->findings.n; i++) {
+        const struct diag_finding *f = x->report->findings.items[i];
+        if (f->behind && counterpart(&v->report, f)) {
+            VEC_PUSH(x->a, &way->leaves, f);
+        }
     }
     return true;
 }

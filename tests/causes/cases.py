@@ -135,6 +135,29 @@ def not_on_path_and_what_it_asks_for(t, bad):
     return {"env": {} if bad else {"LD_LIBRARY_PATH": t.cublas + ":" + nvrtc}}
 
 
+def not_on_path_and_what_it_asks_for_is_missing(t, bad):
+    """NVRTC, which cuBLAS asks for once it is found, is not installed: told before the repair."""
+    t.python().ctranslate2()
+    t.pip_cublas("12.8.4.1")
+    t.lib(t.cublas + "/libcublas.so.12", needed=["libcublasLt.so.12"], runpath="$ORIGIN")
+    folder = "nvidia/cuda_nvrtc/lib"
+    if not bad:
+        names = ["%s/lib%s" % (folder, n) for n in ("nvrtc.so.12", "nvrtc-builtins.so.12.8")]
+        for name in names:
+            t.lib(t.site + "/" + name, runpath="$ORIGIN")
+        t.dist("nvidia-cuda-nvrtc-cu12", "12.8.93", names)
+    return {"env": {} if bad else {"LD_LIBRARY_PATH": "%s:%s/%s" % (t.cublas, t.site, folder)}}
+
+
+case("library-not-on-path", "lib-not-on-path", "libcublas.so.12", beside=("library-missing",),
+     repair=r"export LD_LIBRARY_PATH=\S*/nvidia/cublas/lib\"",
+     name="not-on-path-before-what-is-missing")(not_on_path_and_what_it_asks_for_is_missing)
+case("library-missing", "lib-missing", "libnvrtc.so.12", beside=("library-not-on-path",),
+     severity="warning", evidence="once libcublas.so.12 is found",
+     repair=r"pip install nvidia-cuda-nvrtc-cu12$",
+     name="missing-behind-not-on-path")(not_on_path_and_what_it_asks_for_is_missing)
+
+
 @case("ldconfig-not-run", "lib-not-on-path", "libcublas.so.12", repair="ldconfig",
       evidence="/etc/ld.so.conf.d/cuda.conf")
 def ldconfig_not_run(t, bad):

@@ -228,6 +228,35 @@ def hook_again(w):
     expect(pth.read_text() == "import mine\n", "it was touched")
 
 
+def hook_of_what_comes(w):
+    """What cuBLAS opens is not installed: the hook loads it once it is, without another repair."""
+    t = w.tree
+    t.put(t.cublas + "/libcublas.so.12", tree.compiled(
+        "int f(void); int f(void) { return 1; }", "-Wl,-soname,libcublas.so.12",
+        "-Wl,--no-as-needed", "-Wl,%s" % t.real(t.cublas + "/libcublasLt.so.12"),
+        "-Wl,-rpath,$ORIGIN"))
+    shutil.rmtree(next(w.site.glob("nvidia*cublas*.dist-info")))
+    t.dist("nvidia-cublas-cu12", "12.8.4.1", ["nvidia/cublas/lib/libcublas.so.12"])
+    said = w.gpumend("check", w.prefix, status=1)
+    expect("libnvrtc.so.12" in said and "nvidia-cuda-nvrtc-cu12\n" in said, "not told: " + said)
+    said = w.gpumend("enable", w.prefix)
+    expect("left      libnvrtc.so.12" in said, "enable does not say what is left: " + said)
+    expect(w.works(), "the hook does not work without it")
+    folder = "nvidia/cuda_nvrtc/lib"
+    names = ["libnvrtc.so.12", "libnvrtc-builtins.so.12.8"]
+    for name in names:
+        t.put("%s/%s/%s" % (t.site, folder, name), tree.compiled(
+            "int g(void); int g(void) { return 1; }", "-Wl,-soname," + name,
+            "-Wl,-rpath,$ORIGIN"))
+    t.dist("nvidia-cuda-nvrtc-cu12", "12.8.93", [folder + "/" + name for name in names])
+    said = w.gpumend("check", w.prefix)
+    expect("warning" not in said, "another repair is asked for: " + said)
+    shown = "import ctranslate2; print('libnvrtc' in open('/proc/self/maps').read())"
+    done = subprocess.run([w.prefix / "bin/python", "-c", shown], capture_output=True, text=True,
+                          env={"PYTHONDONTWRITEBYTECODE": "1"}, check=False)
+    expect(done.stdout.strip() == "True", "the hook does not load it: " + done.stderr)
+
+
 def nothing_to_take_back(w):
     said = w.gpumend("fix", w.prefix, "--undo", status=3)
     expect(str(w.prefix) in said, "it does not name the target: " + said)
@@ -412,6 +441,7 @@ def damaged_journal(w):
 
 
 TESTS = {"advice": advice, "no-advice": no_advice, "links": mends("link"), "edit": mends("edit"), "hook": hook, "hook-again": hook_again,
+         "hook-of-what-comes": hook_of_what_comes,
          "nothing-to-take-back": nothing_to_take_back, "edit-as-printed": printed_edit,
          "does-not-help": does_not_help, "children-are-ignored": children_are_ignored,
          "own-knowledge": own_knowledge,

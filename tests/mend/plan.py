@@ -42,6 +42,8 @@ OFFERED = {
     'not-required-by-the-application': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-with-blanks': ['env', 'link', 'hook', 'edit'],
     'not-on-path-and-what-it-asks-for': ['env', 'preload', 'hook', 'edit edit', 'link'],
+    'not-on-path-before-what-is-missing': ['env', 'preload', 'link', 'hook', 'edit'],
+    'missing-behind-not-on-path': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-cudnn': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-toolkit': ['env', 'preload', 'hook', 'edit'],
     'cupy-beside-the-next-cuda': ['env', 'preload', 'hook', 'edit'],
