@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,10 +42,21 @@ static bool path_is_below(const char *path, const char *folder)
            (strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0'));
 }
 
+/* Reading from a pipe or a terminal waits for somebody who may never write. What is absent, the
+ * command reports. */
+static bool is_special(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 /* The path without links, so that the command cannot be led elsewhere by one that is there now. */
 static const char *allow(void *arg, struct arena *a, const char *path)
 {
     const struct allowed *allowed = arg;
+    if (path && is_special(path)) {
+        return NULL;
+    }
     if (allowed->n == 0) {
         return path ? path : "";
     }

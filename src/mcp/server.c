@@ -124,7 +124,7 @@ static json_t *tools_call(const struct request *r, json_t **ret_error)
     const char *name = json_string_value(json_object_get(r->params, "name"));
     const json_t *arguments = json_object_get(r->params, "arguments");
     if (!name || !mcp_has_tool(name)) {
-        *ret_error = error_json(r->id, INVALID_PARAMS, "there is no tool of this name", NULL);
+        *ret_error = error_json(r->id, INVALID_PARAMS, "unknown tool", NULL);
         return NULL;
     }
     if (arguments && !json_is_object(arguments) && !json_is_null(arguments)) {
@@ -156,7 +156,7 @@ static json_t *result_of(const struct request *r, json_t **ret_error)
     } else if (strcmp(r->method, "tools/call") == 0) {
         result = tools_call(r, ret_error);
     } else {
-        *ret_error = error_json(r->id, METHOD_NOT_FOUND, "there is no method of this name", NULL);
+        *ret_error = error_json(r->id, METHOD_NOT_FOUND, "unknown method", NULL);
     }
     if (result && r->is_modern) {
         mark_modern(r->server, result, lasting);
@@ -194,12 +194,14 @@ static json_t *handle_object(const struct mcp_server *s, struct arena *a, const 
     const json_t *id = json_object_get(message, "id");
     const char *method = json_string_value(json_object_get(message, "method"));
     const json_t *params = json_object_get(message, "params");
+    const char *version_of_rpc = json_string_value(json_object_get(message, "jsonrpc"));
+    bool has_id = json_is_string(id) || json_is_integer(id);
     if (json_object_get(message, "result") || json_object_get(message, "error")) {
         return NULL; // an answer: nothing was asked of the client
     }
-    if (!method || (id && !json_is_string(id) && !json_is_integer(id)) ||
-        (params && !json_is_object(params))) {
-        return error_json(NULL, INVALID_REQUEST, "this is no request", NULL);
+    if (!method || (id && !has_id) || (params && !json_is_object(params)) || !version_of_rpc ||
+        strcmp(version_of_rpc, "2.0") != 0) {
+        return error_json(has_id ? id : NULL, INVALID_REQUEST, "this is not a request", NULL);
     }
     if (!id) {
         return NULL;
@@ -226,15 +228,16 @@ static json_t *handle_object(const struct mcp_server *s, struct arena *a, const 
 
 json_t *mcp_handle(const struct mcp_server *s, struct arena *a, struct str message)
 {
-    json_t *doc = message.n <= MCP_LINE_MAX
-                      ? json_loadb(message.s, message.n, JSON_REJECT_DUPLICATES, NULL)
-                      : NULL;
+    json_t *doc =
+        message.n <= MCP_LINE_MAX
+            ? json_loadb(message.s, message.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL)
+            : NULL;
     if (!doc) {
-        return error_json(NULL, PARSE_ERROR, "this is no JSON, or it is too long", NULL);
+        return error_json(NULL, PARSE_ERROR, "this is not JSON, or it is too long", NULL);
     }
     json_t *answer = json_is_object(doc)
                          ? handle_object(s, a, doc)
-                         : error_json(NULL, INVALID_REQUEST, "one request at a time", NULL);
+                         : error_json(NULL, INVALID_REQUEST, "expected one request, an object", NULL);
     json_decref(doc);
     return answer;
 }

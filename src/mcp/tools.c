@@ -286,7 +286,9 @@ static void call_add_text(struct call *c, const struct parameter *p, const json_
         (!c->in_root || (strcmp(p->name, "target") != 0 && strcmp(p->name, "exe") != 0))) {
         text = c->server->allow(c->server->arg, c->arena, text);
         if (!text) {
-            c->wrong = arena_printf(c->arena, "%s: this server may not look there", p->name);
+            c->wrong = arena_printf(
+                c->arena, "%s: this server may not look there, or it is not a file or folder",
+                p->name);
             return;
         }
     }

@@ -234,10 +234,12 @@ def of_wrong(exe, t):
         check(f"{name} {str(arguments)[:40]}", words in said and (r["isError"] or not words), r)
     r = s.call("plan", target="--undo", root=str(t.top))
     check("a target is no option", r["isError"] and "--undo" in r["content"][0]["text"], r)
-    for raw, code in ((b"x", -32700), (b"[]", -32600), (b"[" * 100000, -32700), (b"{}", -32600), (b"7", -32700),
+    for raw, code in ((b"x", -32700), (b"[]", -32600), (b"[" * 100000, -32700), (b"{}", -32600), (b"7", -32600),
                       (b'{"jsonrpc":"2.0","id":1,"method":"tools/run"}', -32601),
                       (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"}}', -32602),
                       (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600),
+                      (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+                      (b'{"id":1,"method":"ping"}', -32600), (b"null", -32600),
                       (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600),
                       (b'{"id":1,"id":2,"method":"ping"}', -32700), (b"\xff\xfe", -32700),
                       (b'"' + b"a" * (9 << 20) + b'"', -32700)):
@@ -257,12 +259,14 @@ def of_folders(exe, t, top):
     inside = top / "allowed"
     inside.mkdir()
     (inside / "out").symlink_to(t.top)
+    os.mkfifo(inside / "pipe")  # Nobody writes to it.
     s = Server(exe, "--allow", str(inside), cwd=str(inside))
     for name, arguments in (("check", {"target": str(t.top)}), ("check", {"root": str(t.top)}),
                             ("check", {"snapshot": "/etc/passwd"}), ("check", {"target": str(inside / "out")}),
                             ("check", {"root": str(inside / ".." / "root")}), ("why", {"exe": "/bin/ls"}),
                             ("check", {}), ("plan", {}), ("choose", {}),
-                            ("check", {"target": str(top / "allowed-not")})):
+                            ("check", {"target": str(top / "allowed-not")}),
+                            ("compare", {"before": str(inside / "pipe"), "after": str(inside / "pipe")})):
         r = s.call(name, **arguments)
         check(f"--allow: {name} {arguments}", r["isError"] and
               ("may not look" in r["content"][0]["text"] or "required on this server" in r["content"][0]["text"]), r)
