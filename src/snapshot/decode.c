@@ -654,6 +654,17 @@ static bool too_many_values(const char *text, size_t n)
     return values > VALUES_MAX;
 }
 
+/* In words of our own: jansson's quote the text, and the file may be one that the caller is not to
+ * know, behind a link where a snapshot was expected. */
+static const char *json_problem(const json_error_t *why)
+{
+    enum json_error_code code = json_error_code(why);
+    return code == json_error_duplicate_key            ? "an object has a name twice"
+           : code == json_error_premature_end_of_input ? "the JSON document ends too early"
+           : code == json_error_stack_overflow         ? "it is nested too deeply"
+                                                       : "it is not a JSON document";
+}
+
 int snapshot_decode(struct snapshot *ret, struct arena *a, const char *text, size_t n,
                     struct gm_err *err)
 {
@@ -663,7 +674,7 @@ int snapshot_decode(struct snapshot *ret, struct arena *a, const char *text, siz
     }
     json_t *doc = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
     if (!doc) {
-        return gm_err_set(err, GM_ERR_FORMAT, "line %d: %s", why.line, str_printable(a, why.text));
+        return gm_err_set(err, GM_ERR_FORMAT, "line %d: %s", why.line, json_problem(&why));
     }
     *ret = (struct snapshot){.arena = a};
     snap_init(&ret->files, a);

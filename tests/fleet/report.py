@@ -286,6 +286,15 @@ def hostile_add(exe, folder, counts):
     counts.judge("and the good one alone is added", kept == [f"good@{made[1:-1]}.manifest"], kept)
     doc = json.loads(run(exe, "fleet", "report", store, "--json")[1])
     counts.judge("and reported", doc["nodes"] == 1 and not doc["damaged"], doc["damaged"])
+    (root / "other").write_text("secret-word another\n")
+    (root / "dup-name").write_text('{"secret-word":1,"secret-word":2}')
+    for name in ("other", "dup-name"):
+        (root / "link.json").unlink(missing_ok=True)
+        (root / "link.json").symlink_to(name)
+        said = [run(exe, *words)[1:] for words in (("fleet", "add", store, root / "link.json"),
+                                                   ("check", "--snapshot", root / "link.json"))]
+        counts.judge(f"nothing of the file behind a link is printed ({name})", all("line 1: " in err for _, err in said) and
+                     "secret" not in str(said), said)
     begin = time.monotonic()
     status, _, err = run(exe, "fleet", "report", root / "fifo.ndjson")
     counts.judge("a FIFO holds nothing up", status == 3 and time.monotonic() - begin < 20, f"{status} {err}")
