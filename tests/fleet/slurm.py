@@ -23,6 +23,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/mend"))
 from counted import COVER_FIRST, Counts, free_ports  # noqa: E402
 import launcher  # noqa: E402
+import slurm_match  # noqa: E402
 
 PROGRAMS = ("slurmctld", "slurmd", "scontrol", "munged", "mungekey")
 NODES = ("n1", "n2", "n3")
@@ -80,6 +81,8 @@ Prolog={self.folder}/etc/prolog
 PrologFlags=Alloc
 {nodes}PartitionName=all Nodes={','.join(NODES)} Default=YES State=UP
 """)
+        if slurm_match.version() >= (23, 11):  # without it slurmd asks for /sys/fs/cgroup
+            (self.folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
         self.script("prolog", "exit 0")
         self.spank = build_plug_in(self.folder / "spank_gpumend.so")
         if self.spank:

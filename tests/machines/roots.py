@@ -54,15 +54,15 @@ def run(*command, **options):
                           check=False, stdin=subprocess.DEVNULL, errors="backslashreplace", **options)
 
 
-def made(name):
-    """The folder of a system, which is made where it is not there."""
-    base = CACHE / "roots" / f"machines-{name}"
+def made(name, packages=PACKAGES, kind="machines"):
+    """The folder of a system with these packages, which is made where it is not there."""
+    base = CACHE / "roots" / f"{kind}-{name}"
     if not base.exists():
         base.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="new-", dir=base.parent) as new:
             done = run("mmdebstrap", "--quiet", "--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
                        "--aptopt=Acquire::Check-Valid-Until \"false\"",    # sid, of a mirror that is behind
-                       "--dpkgopt=path-exclude=/usr/share/doc/*", f"--include={PACKAGES}", name, f"{new}/root")
+                       "--dpkgopt=path-exclude=/usr/share/doc/*", f"--include={packages}", name, f"{new}/root")
             if done.returncode:
                 raise OSError(done.stdout.strip()[-300:])
             Path(new, "root").rename(base)
@@ -70,9 +70,9 @@ def made(name):
 
 
 @contextlib.contextmanager
-def system(name, exe):
-    """A root of the system to write into, with the tests, the executable and /proc, /sys and /dev."""
-    base, cache = made(name), CACHE / f"machines-{name}"
+def system(name, exe, *made_of, parts=("tests", "docs/json")):
+    """A root of the system to write into, with parts of the project, the executable and /proc, /sys and /dev."""
+    base, cache = made(name, *made_of), CACHE / f"machines-{name}"
     cache.mkdir(parents=True, exist_ok=True)
     mounted = []
 
@@ -91,7 +91,7 @@ def system(name, exe):
             mount(root / "sys", "--bind", "/sys")
             mount(root / "dev", "--bind", "/dev")
             mount(root / "cache", "--bind", cache)
-            for part in ("tests", "docs/json"):
+            for part in parts:
                 shutil.copytree(TOP / part, root / "project" / part, symlinks=True)
             shutil.copy(exe, root / "project/gpumend")
             yield root
