@@ -143,6 +143,7 @@ int form_cuda_of_driver(struct ask *k, struct gm_err *err);
 int form_branch(struct ask *k, struct gm_err *err);
 int form_toolkit(struct ask *k, struct gm_err *err);
 int form_toolkits_of_sm(struct ask *k, struct gm_err *err);
+int form_toolkits_of_ptx(struct ask *k, struct gm_err *err);
 int form_cudnn(struct ask *k, struct gm_err *err);
 int form_cudnn_of_cuda(struct ask *k, struct gm_err *err);
 int form_driver_runs(struct ask *k, struct gm_err *err);
@@ -174,6 +175,21 @@ struct ask_table ask_property_table(const struct question *q);
 void ask_property_line(struct ask *k, struct ask_table *t, const struct ask_release *r,
                        const struct kb_build *b);
 bool ask_property_build(struct ask *k, const struct ask_release *r, const struct kb_build *b);
+
+/* ask_conflict.c. A question may name a set of versions, "<2", instead of a release, or a series.
+ */
+bool ask_is_set(const char *version);
+bool ask_version_means(struct ask *k, const char *version, const char *release);
+
+/* The newest release of a package that a version means, or NULL. */
+const struct kb_release *ask_row_of(struct ask *k, const struct kb_releases *all,
+                                    const char *package, const char *version);
+
+/* How an application that requires ctranslate2 and torch ends up with two majors of cuDNN in one
+ * process with this torch; NULL: it does not, or that is not known. */
+const char *ask_two_cudnns(struct ask *k, const struct kb_releases *all,
+                           const struct kb_builds *builds, const struct kb_release *app,
+                           const char *torch_version);
 
 /* ask_pair.c, ask_platform.c */
 int form_pair(struct ask *k, struct gm_err *err);

@@ -13,6 +13,7 @@ struct wanted {
     const char *build;    // "cu118"
     const char *platform; // "linux-aarch64", or NULL: any
     bool any_rocm;
+    bool by_default; // builds of the package index alone
 };
 
 struct data {
@@ -60,6 +61,9 @@ static enum py_answer code_fits(struct ask *k, const struct kb_build *b, const s
         return b->gfx.n == 0 ? PY_UNKNOWN : ask_has_text(b->gfx, w->gfx) ? PY_YES : PY_NO;
     }
     enum gpu_serves serves = b->sm.n == 0 ? GPU_SERVES_ABSENT : build_serves(k, b, w);
+    if (serves == GPU_SERVES_JIT && k->q->said & SAID_NATIVE) {
+        return PY_NO;
+    }
     return serves == GPU_SERVES_NATIVE || serves == GPU_SERVES_JIT ? PY_YES
            : serves == GPU_SERVES_NONE                             ? PY_NO
                                                                    : PY_UNKNOWN;
@@ -245,8 +249,10 @@ static void verdict_find(struct ask *k, const struct data *d, const struct wante
         if (strcmp(b->package, k->q->package) != 0 || !own) {
             continue;
         }
+        bool served = w->platform ? ask_has_text(b->index_platforms, w->platform) || b->is_default
+                                  : b->is_default;
         struct fit f = fit_of(k, d, b);
-        if (!spans_meet(k, &f)) {
+        if (!spans_meet(k, &f) || (w->by_default && !served)) {
             continue;
         }
         enum py_answer answer = build_fits(k, d, b, w);
@@ -268,13 +274,26 @@ static const char *version_text(struct ask *k)
 }
 
 /* None fits: the answer rests on all that were judged. */
-static int say_no_build(struct ask *k, const struct verdict *v, const struct wanted *w)
+static int say_no_build(struct ask *k, const struct data *d, const struct verdict *v,
+                        const struct wanted *w)
 {
     for (size_t i = 0; i < v->others.n; i++) {
         HIT(k, KB_AREA_BUILDS, v->others.items[i].build);
     }
-    ask_say(k, "%s build of %s%s that was read is%s.", k->q->said & SAID_DOES ? "No: no" : "No",
-            k->q->package, version_text(k), wanted_text(k, w));
+    bool does = k->q->said & SAID_DOES;
+    ask_say(k, "%s%s build of %s%s that was read is%s.", does ? "No: no" : "No",
+            w->by_default ? " default" : "", k->q->package, version_text(k), wanted_text(k, w));
+    struct wanted any = *w;
+    struct verdict rest = {.unknown = 0};
+    any.by_default = false;
+    if (w->by_default) {
+        verdict_find(k, d, &any, &rest);
+    }
+    for (size_t i = 0; i < rest.fits.n; i++) {
+        HIT(k, KB_AREA_BUILDS, rest.fits.items[i].build);
+        ask_say(k, "The build %s of %s %s, from another index, is.",
+                rest.fits.items[i].build->build, k->q->package, rest.fits.items[i].range);
+    }
     return 1;
 }
 
@@ -633,7 +652,8 @@ int form_builds(struct ask *k, struct gm_err *err)
                        .rocm = ask_given(k, KEY_ROCM),
                        .build = ask_given(k, KEY_BUILD),
                        .platform = module ? ARM : ask_platform(k),
-                       .any_rocm = k->q->asked & ASKED_ROCM && !ask_given(k, KEY_ROCM)};
+                       .any_rocm = k->q->asked & ASKED_ROCM && !ask_given(k, KEY_ROCM),
+                       .by_default = k->q->said & SAID_DEFAULT};
     bool nowhere = k->q->said & SAID_WINDOWS && (!w.platform || w.driver || module);
     if (nowhere) {
         return 0; // what a Windows driver knows was not read
@@ -654,7 +674,7 @@ int form_builds(struct ask *k, struct gm_err *err)
             cpu ? " elsewhere" : "");
         return 0;
     }
-    return v.fits.n == 0                           ? say_no_build(k, &v, &w)
+    return v.fits.n == 0                           ? say_no_build(k, &d, &v, &w)
            : k->q->said & (SAID_FIRST | SAID_LAST) ? say_extreme(k, &v, &w)
                                                    : say_builds(k, &d, &v, &w);
 }
@@ -664,5 +684,7 @@ int form_builds(struct ask *k, struct gm_err *err)
 int form_rocm_builds(struct ask *k, struct gm_err *err)
 {
     bool builds = k->q->asked & (ASKED_BUILD | ASKED_RELEASE) || k->q->said & (SAID_WHEEL | ORDER);
-    return k->q->said & SAID_DOES || (k->q->n_spans == 0 && builds) ? form_builds(k, err) : 0;
+    return k->q->said & (SAID_DOES | SAID_WINDOWS | SAID_AARCH64) || (k->q->n_spans == 0 && builds)
+               ? form_builds(k, err)
+               : 0;
 }

@@ -159,6 +159,9 @@ static int say_branch(struct ask *k, const struct kb_drivers *d, const char *dri
                     : ended ? "No: d"
                             : "Yes: d",
                     driver, row->title, ended ? "ended" : "ends", row->ends);
+            if (row->origin.note) {
+                ask_say(k, "%s", row->origin.note);
+            }
             found = 1;
         }
     }
@@ -597,6 +600,38 @@ int form_toolkits_of_sm(struct ask *k, struct gm_err *err)
     return arch.sm      ? say_toolkits_of(k, &t, arch.sm, err)
            : generation ? say_toolkits_of_generation(k, &t, err)
                         : 0;
+}
+
+/* "which CUDA has PTX ISA 8.5" */
+int form_toolkits_of_ptx(struct ask *k, struct gm_err *err)
+{
+    struct kb_toolkits t;
+    const char *ptx = ask_given(k, KEY_PTX), *list = "";
+    const struct kb_toolkit *first = NULL, *last = NULL;
+    int rc = kb_toolkits(k->kb, &t, err);
+    for (size_t i = 0; rc == 0 && i < t.n; i++) {
+        const struct kb_toolkit *row = &t.rows[i];
+        if (!ask_within(row->ptx, ptx)) {
+            continue;
+        }
+        HIT(k, KB_AREA_TOOLKITS, row);
+        first = !first || ask_compare(row->cuda, first->cuda) < 0 ? row : first;
+        last = !last || ask_compare(row->cuda, last->cuda) > 0 ? row : last;
+        list = arena_printf(k->a, "%s%s%s", list, list[0] ? ", " : "", row->cuda);
+    }
+    if (rc < 0 || !first) {
+        return rc;
+    }
+    const struct kb_toolkit *one = k->q->said & SAID_LAST    ? last
+                                   : k->q->said & SAID_FIRST ? first
+                                                             : NULL;
+    if (one) {
+        ask_say(k, "CUDA %s is the %s of the toolkits that were read with PTX ISA %s.", one->cuda,
+                one == first && !(k->q->said & SAID_LAST) ? "first" : "last", ptx);
+    } else {
+        ask_say(k, "PTX ISA %s is that of CUDA %s.", ptx, list);
+    }
+    return 1;
 }
 
 /* ------------------------------------------------------------------ cuDNN */

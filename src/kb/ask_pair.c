@@ -8,17 +8,6 @@
 
 /* ------------------------------------------------------------------ pairs */
 
-/* A set of versions, "<2", where a question names one instead of a release. */
-static bool is_set(const char *version)
-{
-    return version[0] == '<' || version[0] == '>';
-}
-
-static bool version_means(struct ask *k, const char *version, const char *release)
-{
-    return is_set(version) ? ask_admits(k, version, release) : ask_within(release, version);
-}
-
 /* Whether a set admits a version; one that names a series ("2") or a set stands for its releases
  * that were read. */
 static enum py_answer set_admits(struct ask *k, const struct kb_releases *all, const char *set,
@@ -27,12 +16,12 @@ static enum py_answer set_admits(struct ask *k, const struct kb_releases *all, c
     bool series = false, admitted = false;
     for (size_t i = 0; i < all->n && !admitted; i++) {
         const struct kb_release *row = &all->rows[i];
-        if (strcmp(row->package, package) == 0 && version_means(k, version, row->version)) {
+        if (strcmp(row->package, package) == 0 && ask_version_means(k, version, row->version)) {
             series = true;
             admitted = ask_admits(k, set, row->version);
         }
     }
-    if (!series && is_set(version)) {
+    if (!series && ask_is_set(version)) {
         return PY_UNKNOWN;
     }
     if (!series) {
@@ -89,87 +78,6 @@ static bool needs_just(const struct kb_release *row, const char *package)
     return strcmp(package, "numpy") == 0 && row->numpy_abi && strcmp(row->numpy_abi, "1") == 0;
 }
 
-static const struct kb_release *row_of(struct ask *k, const struct kb_releases *all,
-                                       const char *package, const char *version)
-{
-    const struct kb_release *best = NULL;
-    for (size_t i = 0; i < all->n; i++) {
-        const struct kb_release *row = &all->rows[i];
-        if (strcmp(row->package, package) == 0 && version_means(k, version, row->version) &&
-            (!best || ask_compare(row->version, best->version) > 0)) {
-            best = row;
-        }
-    }
-    return best;
-}
-
-/* The newest release of a package that a set admits. */
-static const struct kb_release *newest_admitted(struct ask *k, const struct kb_releases *all,
-                                                const char *package, const char *set)
-{
-    const struct kb_release *best = NULL;
-    for (size_t i = 0; i < all->n; i++) {
-        const struct kb_release *row = &all->rows[i];
-        if (strcmp(row->package, package) == 0 && (!set || ask_admits(k, set, row->version)) &&
-            (!best || ask_compare(row->version, best->version) > 0)) {
-            best = row;
-        }
-    }
-    return best;
-}
-
-/* The major of cuDNN that the builds of a release want, if it is one; `defaults`: of the default
- * builds. NULL: none, several, or not known. */
-static const char *cudnn_major(struct ask *k, const struct kb_builds *builds, const char *package,
-                               const char *version, bool defaults)
-{
-    const char *major = NULL;
-    for (size_t i = 0; i < builds->n; i++) {
-        const struct kb_build *b = &builds->rows[i];
-        if (strcmp(b->package, package) != 0 || !b->cuda || (defaults && !b->is_default) ||
-            !ask_admits(k, b->versions, version)) {
-            continue;
-        }
-        const char *has = b->cudnn ? ask_major(k, b->cudnn) : NULL;
-        if (!has || (major && strcmp(major, has) != 0)) {
-            return NULL;
-        }
-        major = has;
-        HIT(k, KB_AREA_BUILDS, b);
-    }
-    return major;
-}
-
-/* An application that requires ctranslate2 and torch has both in one process. Where they want
- * different cuDNN, what it declares can be installed and fails on the GPU. */
-static bool say_two_cudnns(struct ask *k, const struct kb_releases *all,
-                           const struct kb_builds *builds, const struct kb_release *app,
-                           const char *torch_version)
-{
-    const struct kb_release_need *need = NULL;
-    for (size_t i = 0; i < app->n_needs; i++) {
-        need = strcmp(app->needs[i].package, "ctranslate2") == 0 ? &app->needs[i] : need;
-    }
-    const struct kb_release *engine =
-        need ? newest_admitted(k, all, "ctranslate2", need->versions) : NULL;
-    const struct kb_release *torch = engine ? row_of(k, all, "torch", torch_version) : NULL;
-    struct kb_answer before = *k->answer;
-    const char *one = torch ? cudnn_major(k, builds, "ctranslate2", engine->version, true) : NULL;
-    const char *two = one ? cudnn_major(k, builds, "torch", torch->version, false) : NULL;
-    if (!two || strcmp(one, two) == 0) {
-        *k->answer = before;
-        return false;
-    }
-    HIT(k, KB_AREA_RELEASES, app);
-    ask_say(k,
-            "No, not on an NVIDIA GPU: ctranslate2 %s, the newest that %s %s admits, loads cuDNN "
-            "%s, and every build of torch %s brings cuDNN %s; cuDNN %s must be installed besides. "
-            "What %s declares admits it.",
-            engine->version, app->package, app->version, one, torch->version, two, one,
-            app->package);
-    return true;
-}
-
 /* "does whisperx 3.4.2 work with ctranslate2 4.5.0": asked of either package. */
 static bool say_pair(struct ask *k, const struct kb_releases *all, const struct kb_builds *builds,
                      const struct kb_release *row, const char *package, const char *version)
@@ -178,8 +86,15 @@ static bool say_pair(struct ask *k, const struct kb_releases *all, const struct 
     if (p.fits == PY_UNKNOWN) {
         return false;
     }
-    if (p.fits == PY_YES && k->q->said & SAID_DOES && strcmp(package, "torch") == 0 &&
-        say_two_cudnns(k, all, builds, row, version)) {
+    const char *two = p.fits == PY_YES && k->q->said & SAID_DOES && strcmp(package, "torch") == 0
+                          ? ask_two_cudnns(k, all, builds, row, version)
+                          : NULL;
+    if (two) {
+        HIT(k, KB_AREA_RELEASES, row);
+        ask_say(k,
+                "No, not on an NVIDIA GPU: %s; that of ctranslate2 must be installed besides. What "
+                "%s declares admits it.",
+                two, row->package);
         return true;
     }
     bool needed = question_has(k->q, "need needs require requires") && !needs_just(row, package);
@@ -249,7 +164,7 @@ int form_pair(struct ask *k, struct gm_err *err)
         return rc < 0 ? rc : 0;
     }
     const struct kb_release *row = mine.items.items[0].row,
-                            *partner = row_of(k, &all, other, version);
+                            *partner = ask_row_of(k, &all, other, version);
     bool said = say_pair(k, &all, &mine.builds, row, other, version) ||
                 (partner && say_pair(k, &all, &mine.builds, partner, q->package, row->version));
     if (!said) {

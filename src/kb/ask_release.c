@@ -718,7 +718,8 @@ static const char *admits_text(struct ask *k, const struct kb_release *row, cons
 
 /* The other way round: which releases of `other` admit this one. Neighbours with one reason are one
  * line. */
-static bool say_needed_by(struct ask *k, const struct kb_releases *all, const struct ask_release *r,
+static bool say_needed_by(struct ask *k, const struct kb_releases *all,
+                          const struct kb_builds *builds, const struct ask_release *r,
                           const char *other)
 {
     struct ask_table t = {.heads = {"release", ""}, .columns = 2, .named = 1};
@@ -735,6 +736,10 @@ static bool say_needed_by(struct ask *k, const struct kb_releases *all, const st
     for (size_t i = 0; i < rows.n; i++) {
         const struct kb_release *row = rows.items[i];
         const char *why = admits_text(k, row, k->q->package, r->version);
+        if (why && strcmp(k->q->package, "torch") == 0 &&
+            ask_two_cudnns(k, all, builds, row, r->version)) {
+            why = arena_printf(k->a, "%s, but on an NVIDIA GPU two majors of cuDNN meet", why);
+        }
         if (why && last && strcmp(why, last) == 0) {
             HIT(k, KB_AREA_RELEASES, row);
             t.lines.items[t.lines.n - 1].cells[0] =
@@ -816,7 +821,7 @@ int form_need(struct ask *k, struct gm_err *err)
         for (size_t o = 0; (r->row || r->compat) && o < k->q->others.n; o++) {
             const char *other = k->q->others.items[o];
             bool said = say_need(k, r, other) || say_numpy(k, r, other) ||
-                        say_needed_by(k, &all, r, other) ||
+                        say_needed_by(k, &all, &mine.builds, r, other) ||
                         (!(k->q->said & SAID_DOES) && say_same_libraries(k, &all, r, other, err));
             if (!said && (!r->row || !(k->q->said & SAID_DOES))) {
                 ask_missing(k,

@@ -35,14 +35,15 @@ static const struct keyword {
     const char *word;
     enum question_key key;
 } keywords[] = {
-    {"cuda", KEY_CUDA},     {"toolkit", KEY_CUDA},
-    {"driver", KEY_DRIVER}, {"nvidia-driver", KEY_DRIVER},
-    {"branch", KEY_DRIVER}, {"cudnn", KEY_CUDNN},
-    {"python", KEY_PYTHON}, {"glibc", KEY_GLIBC},
-    {"rocm", KEY_ROCM},     {"sm", KEY_SM},
-    {"compute", KEY_SM},    {"capability", KEY_SM},
-    {"cc", KEY_SM},         {"ptx", KEY_PTX},
-    {"isa", KEY_PTX},       {"batch", KEY_BATCH},
+    {"cuda", KEY_CUDA},      {"toolkit", KEY_CUDA},
+    {"driver", KEY_DRIVER},  {"nvidia-driver", KEY_DRIVER},
+    {"branch", KEY_DRIVER},  {"cudnn", KEY_CUDNN},
+    {"python", KEY_PYTHON},  {"glibc", KEY_GLIBC},
+    {"rocm", KEY_ROCM},      {"sm", KEY_SM},
+    {"compute", KEY_SM},     {"capability", KEY_SM},
+    {"cc", KEY_SM},          {"ptx", KEY_PTX},
+    {"isa", KEY_PTX},        {"batch", KEY_BATCH},
+    {"libcudnn", KEY_CUDNN},
 };
 
 void reading_key_add(struct question *q, enum question_key key, const char *value)
