@@ -93,6 +93,17 @@ static const char *file_uri(const struct model *m, const char *path)
     return out;
 }
 
+/* The file that the finding is about, otherwise what was looked at: GitHub refuses the whole log
+ * for one result without a location, and wants a line also of a file that has none
+ * (github/codeql-action, issue 2459). Never NULL. */
+static const char *place_of(const struct model *m, const struct diag_finding *f)
+{
+    return f->culprit[0] == '/' ? f->culprit
+           : m->target_file     ? m->target_file
+           : m->env             ? m->env->prefix
+                                : "/";
+}
+
 static json_t *result_json(const struct model *m, const struct diag_finding *f)
 {
     static const char *const levels[] = {
@@ -102,13 +113,12 @@ static json_t *result_json(const struct model *m, const struct diag_finding *f)
     json_put(o, "level", json_string(levels[f->severity]));
     json_put(o, "message",
              message(m, arena_printf(m->arena, "%s%s", f->summary, repair_text(m, f))));
-    if (f->culprit[0] == '/') {
-        json_t *place = json_object(), *physical = json_object(), *artifact = json_object();
-        json_put(artifact, "uri", out_json_text(m->arena, file_uri(m, f->culprit)));
-        json_put(physical, "artifactLocation", artifact);
-        json_put(place, "physicalLocation", physical);
-        json_add(places, place);
-    }
+    json_t *place = json_object(), *physical = json_object(), *artifact = json_object();
+    json_put(artifact, "uri", out_json_text(m->arena, file_uri(m, place_of(m, f))));
+    json_put(physical, "artifactLocation", artifact);
+    json_put(physical, "region", json_pack("{si si}", "startLine", 1, "endLine", 1));
+    json_put(place, "physicalLocation", physical);
+    json_add(places, place);
     json_put(o, "locations", places);
     return o;
 }
@@ -123,6 +133,9 @@ static json_t *rules_json(const struct model *m, const struct diag_report *r)
             json_t *rule = json_object();
             json_put(rule, "id", json_string(diag_causes[cause].id));
             json_put(rule, "shortDescription", message(m, diag_causes[cause].title));
+            json_put(rule, "fullDescription", message(m, diag_causes[cause].title));
+            const struct diag_page *page = diag_page_by_id(diag_causes[cause].id);
+            json_put(rule, "help", message(m, page ? page->text : diag_causes[cause].title));
             json_add(list, rule);
         }
         told[cause] = true;

@@ -76,8 +76,14 @@ def of_sarif(name, log, document):
     rules = [r["id"] for r in run_["tool"]["driver"]["rules"]]
     check(name + ": a rule for each cause, once",
           sorted(rules) == sorted({f["cause"] for f in document["findings"]}), rules)
+    check(name + ": a rule has what GitHub shows",
+          all(r[key]["text"] for r in run_["tool"]["driver"]["rules"] for key in
+              ("shortDescription", "fullDescription", "help")), run_["tool"]["driver"]["rules"])
+    check(name + ": each result has its place, without which GitHub refuses the log",
+          all(len(r["locations"]) == 1 and r["locations"][0]["physicalLocation"]["region"]["startLine"] == 1
+              for r in run_["results"]), run_["results"])
     places = [p["physicalLocation"]["artifactLocation"]["uri"] for r in run_["results"] for p in r["locations"]]
-    files = [f["culprit"] for f in document["findings"] if f["culprit"].startswith("/")]
+    files = [f["culprit"] if f["culprit"].startswith("/") else PROGRAM for f in document["findings"]]
     check(name + ": a file is a URI", [unquote(u.removeprefix("file://")) for u in places] == files and
           all(re.fullmatch(r"file:///[\w.~/+@%-]*", u) for u in places), places)
     invocation = run_["invocations"][0]
