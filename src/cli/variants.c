@@ -152,7 +152,7 @@ static int look_at(struct variants *c, const char *node, size_t at, struct gm_er
     return rc;
 }
 
-static int look(struct variants *c, struct gm_err *err)
+static int look_at_machine(struct variants *c, struct gm_err *err)
 {
     struct arena *a = &c->t.arena;
     int rc = c->index_file ? read_index(c, err) : 0;
@@ -440,7 +440,7 @@ static int print_list(struct variants *c)
     return status;
 }
 
-static int print(struct variants *c)
+static int print_answer(struct variants *c)
 {
     if (c->as_list) {
         return print_list(c);
@@ -487,13 +487,13 @@ static int run_with(void *command)
                                    "without --json, --index and TARGET");
     }
     cli_only_look((struct sandbox){0});
-    int rc = look(c, &err);
+    int rc = look_at_machine(c, &err);
     if (rc < 0) {
         return *err.text
                    ? cli_fail(CLI_CANNOT, "variants: %s", str_printable(&c->t.arena, err.text))
                    : CLI_CANNOT;
     }
-    return print(c);
+    return print_answer(c);
 }
 
 static int variants_run(const struct cli_command *self, int argc, char **argv)

@@ -127,7 +127,7 @@ uintptr_t unwind_word(uintptr_t from, bool *ok)
 
 /* ------------------------------------------------------------------ numbers */
 
-static uint64_t take(struct bytes *b, unsigned n)
+static uint64_t take_bytes(struct bytes *b, unsigned n)
 {
     uint64_t value = 0;
     if ((size_t)(b->end - b->at) < n) {
@@ -175,15 +175,15 @@ static uint64_t take_pointer(struct bytes *b, uint8_t encoding, uintptr_t base)
     uintptr_t here = (uintptr_t)b->at;
     uint64_t value = 0;
     switch (encoding & 0x0f) {
-    case DW_EH_PE_absptr: value = take(b, 8); break;
+    case DW_EH_PE_absptr: value = take_bytes(b, 8); break;
     case DW_EH_PE_uleb128: value = take_unsigned(b); break;
-    case DW_EH_PE_udata2: value = take(b, 2); break;
-    case DW_EH_PE_udata4: value = take(b, 4); break;
+    case DW_EH_PE_udata2: value = take_bytes(b, 2); break;
+    case DW_EH_PE_udata4: value = take_bytes(b, 4); break;
     case DW_EH_PE_udata8:
-    case DW_EH_PE_sdata8: value = take(b, 8); break;
+    case DW_EH_PE_sdata8: value = take_bytes(b, 8); break;
     case DW_EH_PE_sleb128: value = (uint64_t)take_signed(b); break;
-    case DW_EH_PE_sdata2: value = (uint64_t)(int16_t)take(b, 2); break;
-    case DW_EH_PE_sdata4: value = (uint64_t)(int32_t)take(b, 4); break;
+    case DW_EH_PE_sdata2: value = (uint64_t)(int16_t)take_bytes(b, 2); break;
+    case DW_EH_PE_sdata4: value = (uint64_t)(int32_t)take_bytes(b, 4); break;
     default: b->at = b->end; return 0;
     }
     switch (encoding & 0x70) {
@@ -202,7 +202,7 @@ static bool take_record(const struct unwind_object *o, uintptr_t at, struct byte
         return false;
     }
     struct bytes b = {(const uint8_t *)at, (const uint8_t *)at + 4}; // NOLINT: in the object
-    uint64_t n = take(&b, 4);
+    uint64_t n = take_bytes(&b, 4);
     if (!n || n == 0xffffffff || n > o->high - at - 4) {
         return false;
     }
@@ -213,16 +213,16 @@ static bool take_record(const struct unwind_object *o, uintptr_t at, struct byte
 static bool read_cie(const struct unwind_object *o, uintptr_t at, struct cie *ret)
 {
     struct bytes b;
-    if (!take_record(o, at, &b) || take(&b, 4) != 0) {
+    if (!take_record(o, at, &b) || take_bytes(&b, 4) != 0) {
         return false;
     }
-    uint64_t version = take(&b, 1);
+    uint64_t version = take_bytes(&b, 1);
     const char *augmentation = (const char *)b.at;
-    while (take(&b, 1)) {
+    while (take_bytes(&b, 1)) {
     }
     *ret = (struct cie){.code_align = take_unsigned(&b)};
     ret->data_align = take_signed(&b);
-    ret->back = version == 1 ? take(&b, 1) : take_unsigned(&b);
+    ret->back = version == 1 ? take_bytes(&b, 1) : take_unsigned(&b);
     if (*augmentation == 'z') {
         ret->sized = true;
         uint64_t n = take_unsigned(&b);
@@ -230,10 +230,10 @@ static bool read_cie(const struct unwind_object *o, uintptr_t at, struct cie *re
         b.at = more.end;
         for (const char *c = augmentation + 1; *c && (const uint8_t *)c < b.end; c++) {
             switch (*c) {
-            case 'R': ret->pointers = (uint8_t)take(&more, 1); break;
-            case 'L': (void)take(&more, 1); break;
+            case 'R': ret->pointers = (uint8_t)take_bytes(&more, 1); break;
+            case 'L': (void)take_bytes(&more, 1); break;
             case 'P': {
-                uint8_t encoding = (uint8_t)take(&more, 1);
+                uint8_t encoding = (uint8_t)take_bytes(&more, 1);
                 (void)take_pointer(&more, encoding, 0);
                 break;
             }
@@ -254,9 +254,9 @@ static uintptr_t find_fde(const struct unwind_object *o, uintptr_t pc)
         return 0;
     }
     struct bytes b = {(const uint8_t *)at, (const uint8_t *)o->high}; // NOLINT: in the object
-    uint64_t version = take(&b, 1);
-    uint8_t frame = (uint8_t)take(&b, 1), count = (uint8_t)take(&b, 1),
-            table = (uint8_t)take(&b, 1);
+    uint64_t version = take_bytes(&b, 1);
+    uint8_t frame = (uint8_t)take_bytes(&b, 1), count = (uint8_t)take_bytes(&b, 1),
+            table = (uint8_t)take_bytes(&b, 1);
     (void)take_pointer(&b, frame, at);
     uint64_t n = take_pointer(&b, count, at);
     if (version != 1 || table != (DW_EH_PE_datarel | DW_EH_PE_sdata4) ||
@@ -268,14 +268,16 @@ static uintptr_t find_fde(const struct unwind_object *o, uintptr_t pc)
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         struct bytes r = {rows + middle * 8, rows + middle * 8 + 8};
-        if (at + (uint64_t)(int32_t)take(&r, 4) <= pc) {
+        if (at + (uint64_t)(int32_t)take_bytes(&r, 4) <= pc) {
             low = middle;
         } else {
             high = middle;
         }
     }
     struct bytes r = {rows + low * 8, rows + low * 8 + 8};
-    return at + (uint64_t)(int32_t)take(&r, 4) <= pc ? at + (uint64_t)(int32_t)take(&r, 4) : 0;
+    return at + (uint64_t)(int32_t)take_bytes(&r, 4) <= pc
+               ? at + (uint64_t)(int32_t)take_bytes(&r, 4)
+               : 0;
 }
 
 /* ------------------------------------------------------------------ expressions (DWARF 5, 2.5) */
@@ -310,12 +312,12 @@ static bool evaluate(const uint8_t *code, const struct unwind_registers *g, bool
             continue;
         }
         switch (op) {
-        case DW_OP_const1u: stack[n++] = take(&b, 1); continue;
-        case DW_OP_const1s: stack[n++] = (uint64_t)(int8_t)take(&b, 1); continue;
-        case DW_OP_const2u: stack[n++] = take(&b, 2); continue;
-        case DW_OP_const2s: stack[n++] = (uint64_t)(int16_t)take(&b, 2); continue;
-        case DW_OP_const4u: stack[n++] = take(&b, 4); continue;
-        case DW_OP_const4s: stack[n++] = (uint64_t)(int32_t)take(&b, 4); continue;
+        case DW_OP_const1u: stack[n++] = take_bytes(&b, 1); continue;
+        case DW_OP_const1s: stack[n++] = (uint64_t)(int8_t)take_bytes(&b, 1); continue;
+        case DW_OP_const2u: stack[n++] = take_bytes(&b, 2); continue;
+        case DW_OP_const2s: stack[n++] = (uint64_t)(int16_t)take_bytes(&b, 2); continue;
+        case DW_OP_const4u: stack[n++] = take_bytes(&b, 4); continue;
+        case DW_OP_const4s: stack[n++] = (uint64_t)(int32_t)take_bytes(&b, 4); continue;
         case DW_OP_constu: stack[n++] = take_unsigned(&b); continue;
         case DW_OP_consts: stack[n++] = (uint64_t)take_signed(&b); continue;
         default: break;
@@ -400,9 +402,9 @@ static bool run_rows(struct unwind_space *space, struct bytes b, const struct ci
         switch (op) {
         case DW_CFA_nop: break;
         case DW_CFA_set_loc: at = take_pointer(&b, cie->pointers, base); break;
-        case DW_CFA_advance_loc1: at += take(&b, 1) * cie->code_align; break;
-        case DW_CFA_advance_loc2: at += take(&b, 2) * cie->code_align; break;
-        case DW_CFA_advance_loc4: at += take(&b, 4) * cie->code_align; break;
+        case DW_CFA_advance_loc1: at += take_bytes(&b, 1) * cie->code_align; break;
+        case DW_CFA_advance_loc2: at += take_bytes(&b, 2) * cie->code_align; break;
+        case DW_CFA_advance_loc4: at += take_bytes(&b, 4) * cie->code_align; break;
         case DW_CFA_offset_extended:
             number = take_unsigned(&b);
             set_rule(r, number,
@@ -550,7 +552,7 @@ bool unwind_described(const struct unwind_object *o, struct unwind_registers *g,
         return false;
     }
     uintptr_t here = (uintptr_t)b.at;
-    uint64_t back = take(&b, 4);
+    uint64_t back = take_bytes(&b, 4);
     if (!back || !read_cie(o, here - back, &cie)) {
         return false;
     }
