@@ -1,4 +1,5 @@
 /* The documents of CDI specifications, and what gets into them. */
+#include "base/json.h"
 #include "cdi/build.h"
 
 #include <stdlib.h>
@@ -141,11 +142,10 @@ void cdi_finish(struct cdi_builder *b, json_t *document, const char *file, const
         (void)json_object_del(document, "containerEdits"); // it is there
     }
     cdi_set(document, "cdiVersion", json_string(cdi_lowest_version(b->arena, document)));
-    VEC_PUSH(b->arena, &b->specs->specs,
-             (struct cdi_spec){.kind = json_string_value(json_object_get(document, "kind")),
-                               .file = file,
-                               .document = document,
-                               .note = note});
+    VEC_PUSH(
+        b->arena, &b->specs->specs,
+        (struct cdi_spec){
+            .kind = json_text(document, "kind"), .file = file, .document = document, .note = note});
 }
 
 void cdi_leave_out(struct cdi_builder *b, const struct host_gpu *g, const char *why)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json.h"
 #include "diag/finding.h"
 
 enum { FILE_MAX = 4 << 20, FILES_MAX = 256 };
@@ -86,9 +87,9 @@ static void visit_paths(struct judge *j, json_t *edits, void *arg)
         size_t k;
         json_array_foreach(json_object_get(edits, kinds[e].list), k, item)
         {
-            const char *path = json_string_value(json_object_get(item, kinds[e].key));
+            const char *path = json_text(item, kinds[e].key);
             if ((!path || !*path) && kinds[e].else_key) {
-                path = json_string_value(json_object_get(item, kinds[e].else_key));
+                path = json_text(item, kinds[e].else_key);
             }
             if (path && *path) {
                 p->visit(j, path, e, item, p->arg);
@@ -105,7 +106,7 @@ static void each_path(struct judge *j, visit_path *visit, void *arg)
 
 static const char *text_at(const json_t *item, const char *key)
 {
-    const char *text = json_string_value(json_object_get(item, key));
+    const char *text = json_text(item, key);
     return text ? text : "";
 }
 
@@ -309,12 +310,12 @@ static void judge_coverage(struct judge *j)
         {
             json_t *nodes =
                 json_object_get(json_object_get(device, "containerEdits"), "deviceNodes");
-            if (strcmp(json_string_value(json_object_get(device, "name")), "all") != 0) {
+            if (strcmp(json_text(device, "name"), "all") != 0) {
                 continue;
             }
             json_array_foreach(nodes, n, node)
             {
-                struct wanted w = {json_string_value(json_object_get(node, "path")), false};
+                struct wanted w = {json_text(node, "path"), false};
                 bool draws = vendor == HOST_NVIDIA && starts_with(w.path, "/dev/dri/");
                 each_path(j, note_wanted, &w);
                 if (!w.found && !draws) {
@@ -357,7 +358,7 @@ static void judge_document(struct judge *j)
     }
     cdi_engines_judge(j->arena, j->files, f);
     cdi_fold(f->document);
-    f->kind = json_string_value(json_object_get(f->document, "kind"));
+    f->kind = json_text(f->document, "kind");
     f->n_devices = json_array_size(json_object_get(f->document, "devices"));
     judge_paths(j);
     judge_driver(j);
@@ -389,7 +390,7 @@ static bool read_document(struct judge *j)
         return false;
     }
     cdi_tidy(f->document);
-    f->version = json_string_value(json_object_get(f->document, "cdiVersion"));
+    f->version = json_text(f->document, "cdiVersion");
     return true;
 }
 
@@ -448,7 +449,7 @@ static void judge_unread(struct judge *j)
         return;
     }
     cdi_fold(f->document);
-    f->kind = json_string_value(json_object_get(f->document, "kind"));
+    f->kind = json_text(f->document, "kind");
     f->n_devices = json_array_size(json_object_get(f->document, "devices"));
     judge_add_problem(
         j, CDI_NOT_READ, f->kind && has_kind(j->files, f->kind) ? CDI_WARNING : CDI_ERROR,
@@ -461,10 +462,10 @@ static bool shares_device(const struct cdi_file *f, const struct cdi_file *g, co
     size_t i, k;
     json_array_foreach(json_object_get(f->document, "devices"), i, x)
     {
-        const char *name = json_string_value(json_object_get(x, "name"));
+        const char *name = json_text(x, "name");
         json_array_foreach(json_object_get(g->document, "devices"), k, y)
         {
-            const char *other = json_string_value(json_object_get(y, "name"));
+            const char *other = json_text(y, "name");
             if (name && other && strcmp(name, other) == 0) {
                 *ret = name;
                 return true;

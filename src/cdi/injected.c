@@ -1,13 +1,9 @@
 /* What a specification puts before the libraries of an image; host/host.h, struct host_injection.
  */
+#include "base/json.h"
 #include "cdi/files.h"
 
 #include <string.h>
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
 
 /* Each path is resolved in the image, for each of its processes. */
 enum { TEXTS_MAX = 32, INJECTIONS_MAX = 16 };
@@ -66,7 +62,7 @@ static void read_edits(const struct noting *n, const json_t *edits)
     size_t i;
     json_array_foreach(json_object_get(edits, "mounts"), i, item)
     {
-        const char *path = text_of(item, "containerPath");
+        const char *path = json_text(item, "containerPath");
         if (path && starts_with(path_base(path), "libcuda.so")) {
             note_text(n, &in->libcuda, path);
         }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/fleet_replay.h"
@@ -161,7 +162,7 @@ static int replay_snapshots(struct fleet_command *c)
 
 static const char *text_of(const json_t *o, const char *key)
 {
-    const char *text = json_string_value(json_object_get(o, key));
+    const char *text = json_text(o, key);
     return text ? text : "-";
 }
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/json.h"
+
 /* Docker Desktop on Windows brings it along. */
 static bool has_toolkit(const struct container_work *w)
 {
@@ -117,7 +119,7 @@ static bool is_specified(struct container_work *w, const char *kind, const char 
         size_t n;
         json_array_foreach(devices, n, device)
         {
-            const char *own = json_string_value(json_object_get(device, "name"));
+            const char *own = json_text(device, "name");
             has |= own && strcmp(own, name) == 0;
         }
         found |= good && has;
@@ -369,7 +371,7 @@ static void add_edits(struct container_work *w, const json_t *edits)
     size_t i;
     json_array_foreach(json_object_get(edits, "deviceNodes"), i, item)
     {
-        const char *path = json_string_value(json_object_get(item, "path"));
+        const char *path = json_text(item, "path");
         if (path && cdi_is_plain_path(path)) {
             container_add(w, &w->s->devices, arena_strdup(w->a, path),
                           "a node of the GPU or of its driver");
@@ -377,8 +379,8 @@ static void add_edits(struct container_work *w, const json_t *edits)
     }
     json_array_foreach(json_object_get(edits, "mounts"), i, item)
     {
-        const char *from = json_string_value(json_object_get(item, "hostPath"));
-        const char *to = json_string_value(json_object_get(item, "containerPath"));
+        const char *from = json_text(item, "hostPath");
+        const char *to = json_text(item, "containerPath");
         if (from && to && cdi_is_plain_path(from) && cdi_is_plain_path(to)) {
             container_add(w, &w->s->mounts, arena_printf(w->a, "%s:%s", from, to),
                           "a part of the driver, where the image's loader looks");
@@ -403,7 +405,7 @@ static bool add_device(struct container_work *w, const json_t *document, const c
     size_t i;
     json_array_foreach(json_object_get(document, "devices"), i, device)
     {
-        const char *own = json_string_value(json_object_get(device, "name"));
+        const char *own = json_text(device, "name");
         if (own && strcmp(own, name) == 0) {
             add_edits(w, json_object_get(device, "containerEdits"));
             return true;

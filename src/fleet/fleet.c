@@ -27,11 +27,6 @@ void fleet_add_damage(struct fleet *f, const char *file, const char *why)
     note_damage(f, file, 0, why);
 }
 
-static const char *text_of(const json_t *doc, const char *key)
-{
-    return json_string_value(json_object_get(doc, key));
-}
-
 /* "2026-05-01T12:00:00Z": of this length and form texts order as times do. */
 bool fleet_is_time(const char *text)
 {
@@ -62,8 +57,8 @@ void fleet_add_line(struct fleet *f, const char *file, size_t line, struct str t
         return;
     }
     json_t *doc = json_loadb(text.s, text.n, JSON_REJECT_DUPLICATES, &error);
-    const char *name = text_of(doc, "node");
-    if (!doc || !node_is_whole(doc) || !name || !*name || !fleet_is_time(text_of(doc, "time"))) {
+    const char *name = json_text(doc, "node");
+    if (!doc || !node_is_whole(doc) || !name || !*name || !fleet_is_time(json_text(doc, "time"))) {
         note_damage(f, file, line,
                     doc ? "it is no line of gpumend export ndjson" : "it is no JSON document");
         json_decref(doc);
@@ -72,7 +67,7 @@ void fleet_add_line(struct fleet *f, const char *file, size_t line, struct str t
     const json_t *kinds = json_object_get(json_object_get(doc, "facts"), "gpu_names");
     VEC_PUSH(f->arena, &f->lines,
              (struct fleet_node){.name = name,
-                                 .time = text_of(doc, "time"),
+                                 .time = json_text(doc, "time"),
                                  .now = doc,
                                  .kind = json_is_array(kinds) ? dumped(f->arena, kinds) : ""});
 }
@@ -136,7 +131,7 @@ static const json_t *environment_of(const json_t *doc, const char *target)
     const json_t *targets = json_object_get(doc, "targets");
     for (size_t i = 0; i < json_array_size(targets); i++) {
         const json_t *one = json_array_get(targets, i);
-        const char *name = text_of(one, "target");
+        const char *name = json_text(one, "target");
         if (name && strcmp(name, target) == 0) {
             return json_object_get(one, "environment");
         }
@@ -174,7 +169,7 @@ static json_t *all_keys(struct fleet *f)
             json_put(keys, key, json_true());
         }
         for (size_t k = 0; k < json_array_size(targets); k++) {
-            const char *name = text_of(json_array_get(targets, k), "target");
+            const char *name = json_text(json_array_get(targets, k), "target");
             if (name) {
                 json_put(keys, arena_printf(f->arena, TARGET_WORD "%s", name), json_true());
             }
@@ -307,8 +302,8 @@ static void find_causes(struct fleet *f, json_t *doc)
             const json_t *findings = json_object_get(f->lines.items[i].now, "findings");
             for (size_t k = 0; k < json_array_size(findings); k++) {
                 const json_t *one = json_array_get(findings, k);
-                if (strcmp(text_of(one, "severity"), severities[s]) == 0) {
-                    put_name(f, nodes, text_of(one, "cause"), f->lines.items[i].name);
+                if (strcmp(json_text(one, "severity"), severities[s]) == 0) {
+                    put_name(f, nodes, json_text(one, "cause"), f->lines.items[i].name);
                 }
             }
         }
@@ -332,7 +327,8 @@ static void find_cohorts(struct fleet *f, json_t *doc)
     const char *key;
     for (size_t i = 0; i < f->lines.n; i++) {
         const json_t *now = f->lines.items[i].now, *cohort = json_object_get(now, "cohort");
-        const char *host = text_of(cohort, "host"), *environment = text_of(cohort, "environment");
+        const char *host = json_text(cohort, "host"),
+                   *environment = json_text(cohort, "environment");
         const char *id = arena_printf(a, "%s %s", host ? host : "", environment ? environment : "");
         one = json_object_get(cohorts, id);
         if (!one) {
@@ -381,7 +377,8 @@ static void find_changes(struct fleet *f, json_t *doc)
         if (n->before) {
             static const char *const words[] = {"verdict", "reason"};
             for (size_t k = 0; k < 2; k++) {
-                const char *before = text_of(n->before, words[k]), *now = text_of(n->now, words[k]);
+                const char *before = json_text(n->before, words[k]),
+                           *now = json_text(n->now, words[k]);
                 if (!same_texts(before, now)) {
                     put_change(a, changes, words[k], before, now);
                 }
@@ -449,7 +446,7 @@ json_t *fleet_report(struct fleet *f)
         if (strcmp(node_verdict(one->now), "unknown") == 0) {
             json_t *o = json_object();
             json_put(o, "node", out_json_text(f->arena, one->name));
-            json_put(o, "says", out_json_text(f->arena, text_of(one->now, "says")));
+            json_put(o, "says", out_json_text(f->arena, json_text(one->now, "says")));
             json_add(unknown, o);
         }
     }

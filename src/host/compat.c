@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/json.h"
 #include "elf/image.h"
 
 enum { NOTE_HEADER = 12, NOTE_MAX = 1 << 16, BRANCHES_MAX = 64 };
@@ -55,8 +56,8 @@ void host_compat_parse(struct arena *a, struct str section, struct host_compat *
     struct str text = section_description(section);
     json_error_t error;
     json_t *doc = text.s ? json_loadb(text.s, text.n, 0, &error) : NULL;
-    const char *cuda = json_string_value(json_object_get(doc, "CUDA version"));
-    cuda = cuda ? cuda : json_string_value(json_object_get(doc, "CUDA Version"));
+    const char *cuda = json_text(doc, "CUDA version");
+    cuda = cuda ? cuda : json_text(doc, "CUDA Version");
     const json_t *branches = json_object_get(doc, "driver");
     *ret = (struct host_compat){.has_note = json_is_object(doc)};
     ret->cuda = cuda ? arena_strdup(a, cuda) : NULL;

@@ -17,6 +17,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "host/internal.h"
 #include "host/toml.h"
 
@@ -232,7 +233,7 @@ static void find_desktop(struct host_look *l)
     const char *path = home ? path_join(l->arena, home, ".docker/config.json") : NULL;
     if (path && host_read(l, path, &text) == 0) {
         json_t *doc = engine_json(text);
-        const char *context = json_string_value(json_object_get(doc, "currentContext"));
+        const char *context = json_text(doc, "currentContext");
         x->desktop_chosen = context && strcmp(context, "desktop-linux") == 0
                                 ? host_yes(path, NULL)
                                 : host_no(path, "the context is another");

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 
 /* ------------------------------------------------------------------ platforms */
@@ -82,16 +83,11 @@ bool image_platform_fits(const struct image_platform *is, const struct image_pla
            (!wanted->variant || strcmp(variant_of(is), wanted->variant) == 0);
 }
 
-static const char *text_at(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
 static struct image_platform descriptor_platform(const json_t *descriptor)
 {
     const json_t *p = json_object_get(descriptor, "platform");
-    const char *variant = text_at(p, "variant");
-    return (struct image_platform){text_at(p, "os"), text_at(p, "architecture"),
+    const char *variant = json_text(p, "variant");
+    return (struct image_platform){json_text(p, "os"), json_text(p, "architecture"),
                                    variant && *variant ? variant : NULL};
 }
 
@@ -101,14 +97,14 @@ bool image_is_attachment(const json_t *descriptor)
                                         "application/vnd.oci.image.index.",
                                         "application/vnd.docker.distribution.manifest."};
     struct image_platform p = descriptor_platform(descriptor);
-    const char *type = text_at(descriptor, "mediaType"),
-               *artifact = text_at(descriptor, "artifactType");
+    const char *type = json_text(descriptor, "mediaType"),
+               *artifact = json_text(descriptor, "artifactType");
     bool known = !type || !*type;
     for (size_t i = 0; type && i < sizeof types / sizeof *types; i++) {
         known |= starts_with(type, types[i]);
     }
     return !known || (artifact && *artifact) ||
-           text_at(json_object_get(descriptor, "annotations"), "vnd.docker.reference.type") ||
+           json_text(json_object_get(descriptor, "annotations"), "vnd.docker.reference.type") ||
            (p.os && strcmp(p.os, "unknown") == 0) ||
            (p.architecture && strcmp(p.architecture, "unknown") == 0);
 }
@@ -229,7 +225,8 @@ void image_contents_saved(struct arena *a, const json_t *manifest, image_content
 
 static const char *reference_of(const json_t *descriptor)
 {
-    return text_at(json_object_get(descriptor, "annotations"), "org.opencontainers.image.ref.name");
+    return json_text(json_object_get(descriptor, "annotations"),
+                     "org.opencontainers.image.ref.name");
 }
 
 /* What an index calls a manifest: containerd's full name, or the reference that may be a tag alone.
@@ -237,13 +234,13 @@ static const char *reference_of(const json_t *descriptor)
 static const char *name_in_index(const json_t *descriptor)
 {
     const char *full =
-        text_at(json_object_get(descriptor, "annotations"), "io.containerd.image.name");
+        json_text(json_object_get(descriptor, "annotations"), "io.containerd.image.name");
     return full && *full ? full : reference_of(descriptor);
 }
 
 static bool same_digest(const struct image_content *c, const json_t *descriptor)
 {
-    const char *digest = text_at(descriptor, "digest");
+    const char *digest = json_text(descriptor, "digest");
     return digest && c->digest && strcmp(digest, c->digest) == 0;
 }
 
@@ -289,7 +286,7 @@ void image_contents_index(struct arena *a, const json_t *index, image_contents *
         if (c) {
             VEC_PUSH(a, &c->descriptors, d);
         } else {
-            const char *digest = text_at(d, "digest"), *reference = reference_of(d);
+            const char *digest = json_text(d, "digest"), *reference = reference_of(d);
             struct image_content fresh = {
                 .digest = digest ? arena_strdup(a, digest) : NULL,
                 .reference = reference && *reference ? arena_strdup(a, reference) : NULL,

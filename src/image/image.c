@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
+
 enum {
     MEMBERS_MAX = 100000,
     JSON_MAX = 8 << 20,
@@ -229,7 +231,7 @@ static const char *text_of(struct opening *o, const struct image_layer_place *pl
  * with an error: it has none, or one that cannot be checked. */
 static const char *blob_of(struct opening *o, const json_t *descriptor, struct image_digest *ret)
 {
-    const char *text = json_string_value(json_object_get(descriptor, "digest"));
+    const char *text = json_text(descriptor, "digest");
     const char *colon = text ? strchr(text, ':') : NULL;
     *ret = (struct image_digest){0};
     if ((!o->wish->no_verify || !colon) && image_digest_parse(text, ret, o->err) < 0) {
@@ -314,15 +316,15 @@ static void take_texts(struct arena *a, const json_t *list, image_texts *ret)
 void image_take_config(struct image *im, const json_t *document)
 {
     const json_t *config = json_object_get(document, "config");
-    const char *architecture = json_string_value(json_object_get(document, "architecture"));
-    const char *user = json_string_value(json_object_get(config, "User"));
-    const char *os = json_string_value(json_object_get(document, "os"));
-    const char *variant = json_string_value(json_object_get(document, "variant"));
+    const char *architecture = json_text(document, "architecture");
+    const char *user = json_text(config, "User");
+    const char *os = json_text(document, "os");
+    const char *variant = json_text(document, "variant");
     im->architecture = architecture ? arena_strdup(im->arena, architecture) : NULL;
     im->os = os ? arena_strdup(im->arena, os) : NULL;
     im->variant = variant && *variant ? arena_strdup(im->arena, variant) : NULL;
     im->user = user && *user ? arena_strdup(im->arena, user) : NULL;
-    const char *folder = json_string_value(json_object_get(config, "WorkingDir"));
+    const char *folder = json_text(config, "WorkingDir");
     im->folder = folder && *folder == '/' ? arena_strdup(im->arena, folder) : NULL;
     take_texts(im->arena, json_object_get(config, "Env"), &im->env);
     take_texts(im->arena, json_object_get(config, "Entrypoint"), &im->entrypoint);
@@ -437,7 +439,7 @@ static int read_saved(struct opening *o, const json_t *manifest)
         return rc;
     }
     const json_t *entry = chosen->descriptors.items[0];
-    const char *config = json_string_value(json_object_get(entry, "Config"));
+    const char *config = json_text(entry, "Config");
     if (!config) {
         return gm_err_set(o->err, GM_ERR_FORMAT, "its manifest names no configuration");
     }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/json.h"
 #include "image/digest.h"
 #include "image/layers.h"
 
@@ -123,8 +124,8 @@ static void open_content(struct split *s, const char *name, uint64_t size)
 static size_t split_take_line(struct split *s, const void **ret)
 {
     json_t *doc = json_loads(s->line, 0, NULL);
-    const char *name = json_string_value(json_object_get(doc, "name"));
-    const char *payload = json_string_value(json_object_get(doc, "payload"));
+    const char *name = json_text(doc, "name");
+    const char *payload = json_text(doc, "payload");
     json_int_t size = json_integer_value(json_object_get(doc, "size"));
     bool is_file = json_integer_value(json_object_get(doc, "type")) == TYPE_FILE;
     size_t n = 0;

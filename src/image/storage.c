@@ -2,6 +2,7 @@
  * images and layers as JSON, files of a layer in overlay/ID/diff) and docker's (moby/moby,
  * image/fs.go and layer/filestore.go: image/overlay2, files of a layer in overlay2/CACHE-ID/diff).
  */
+#include "base/json.h"
 #include "image/image.h"
 
 #include <errno.h>
@@ -41,11 +42,6 @@ static const char *read_word(struct search *s, const char *path)
 static bool search_is_id(struct search *s, const char *id)
 {
     return strlen(s->name) >= ID_MIN && starts_with(id, s->name);
-}
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
 }
 
 static int check_layer(struct search *s, size_t number, const struct image_split_layer *x)
@@ -115,7 +111,7 @@ static const json_t *podman_image(struct search *s, const json_t *images)
 {
     for (size_t i = 0; i < json_array_size(images); i++) {
         const json_t *image = json_array_get(images, i), *names = json_object_get(image, "names");
-        const char *id = text_at(image, "id");
+        const char *id = json_text(image, "id");
         for (size_t k = 0; k < json_array_size(names); k++) {
             const char *name = json_string_value(json_array_get(names, k));
             if (name && image_is_named(s->a, name, s->name)) {
@@ -134,7 +130,7 @@ static const json_t *layer_of(const json_t *layers, const char *id)
 {
     for (size_t i = 0; i < json_array_size(layers); i++) {
         const json_t *layer = json_array_get(layers, i);
-        const char *own = text_at(layer, "id");
+        const char *own = json_text(layer, "id");
         if (own && strcmp(own, id) == 0) {
             return layer;
         }
@@ -163,15 +159,15 @@ static void take_diff_ids(struct search *s, struct image_split_layer *layers, si
 
 static int open_podman(struct search *s, const char *storage, const json_t *image)
 {
-    const char *id = text_at(image, "id") ? text_at(image, "id") : "";
+    const char *id = json_text(image, "id") ? json_text(image, "id") : "";
     struct image_split_layer stored[CHAIN_MAX];
     json_t *layers = read_json(s, arena_printf(s->a, "%s/overlay-layers/layers.json", storage));
     json_t *config;
     size_t n = CHAIN_MAX;
-    const char *below = text_at(image, "layer");
+    const char *below = json_text(image, "layer");
     while (below && *below && n) {
         stored[--n] = podman_layer(s, storage, below);
-        below = text_at(layer_of(layers, below), "parent");
+        below = json_text(layer_of(layers, below), "parent");
     }
     bool more = below && *below;
     const char *key = base64(s->a, arena_printf(s->a, "sha256:%s", id));

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "kb/internal.h"
 
 /* A file of a folder above this is refused; the embedded ones are below 300 KiB each. */
@@ -64,7 +65,7 @@ static int rows_decode(struct arena *a, const struct area *area, const json_t *d
     const char *before = "";
     for (size_t i = 0; i < n; i++) {
         const json_t *row = json_array_get(rows, i);
-        const char *id = json_string_value(json_object_get(row, "id"));
+        const char *id = json_text(row, "id");
         char *to = items + i * area->record->size;
         *ret_wrong = i;
         if (!id) {
@@ -115,7 +116,7 @@ static int document_parse(const char *name, struct str text, size_t flags, json_
     if (!doc) {
         return gm_err_set(err, GM_ERR_FORMAT, "column %d: %s", why.column, why.text);
     }
-    const char *area = json_string_value(json_object_get(doc, "area"));
+    const char *area = json_text(doc, "area");
     const json_t *whole = json_object_get(doc, "whole");
     int rc = 0;
     if (whole && !json_is_boolean(whole)) {

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "log/internal.h"
 
@@ -58,7 +59,7 @@ static int classes_decode(struct arena *a, struct words *w, const json_t *list, 
     }
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);
-        const char *name = json_string_value(json_object_get(item, "class"));
+        const char *name = json_text(item, "class");
         if (!name) {
             return wrong(err, "a class has a name");
         }
@@ -132,8 +133,8 @@ static int words_decode(struct arena *a, struct words *w, const json_t *list, st
     int16_t *weights = arena_array(a, n * w->n_classes + 1, sizeof *weights);
     for (size_t i = 0; i < n; i++, weights += w->n_classes) {
         const json_t *item = json_array_get(list, i);
-        const char *id = json_string_value(json_object_get(item, "id"));
-        const char *pairs = json_string_value(json_object_get(item, "weights"));
+        const char *id = json_text(item, "id");
+        const char *pairs = json_text(item, "weights");
         json_int_t idf = json_integer_value(json_object_get(item, "idf"));
         if (!id || !pairs || idf < 1 || idf > WEIGHT_MAX) {
             return wrong(err, "a row has \"id\", \"idf\" and \"weights\"");

@@ -124,7 +124,7 @@ static json_t *packages_of(const json_t *doc)
     size_t i;
     json_array_foreach(json_object_get(json_object_get(doc, "python"), "packages"), i, row)
     {
-        const char *name = json_string_value(json_object_get(row, "name"));
+        const char *name = json_text(row, "name");
         json_t *version = json_object_get(row, "version"), *have = NULL;
         if (!name || !version) {
             continue;
@@ -149,7 +149,7 @@ static json_t *libraries_of(const json_t *doc)
     {
         json_array_foreach(json_object_get(process, "requests"), j, request)
         {
-            const char *name = json_string_value(json_object_get(request, "name"));
+            const char *name = json_text(request, "name");
             json_t *path = json_object_get(request, "path"), *have, *one;
             bool is_known = false;
             if (!name || !path) {

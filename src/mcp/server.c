@@ -89,7 +89,7 @@ static void mark_modern(const struct mcp_server *s, json_t *result, bool lasting
 
 static json_t *initialize(const struct mcp_server *s, const json_t *params)
 {
-    const char *asked = json_string_value(json_object_get(params, "protocolVersion"));
+    const char *asked = json_text(params, "protocolVersion");
     const char *spoken = older[0];
     for (size_t i = 0; asked && i < N_OLDER; i++) {
         spoken = strcmp(older[i], asked) == 0 ? older[i] : spoken;
@@ -121,7 +121,7 @@ struct request {
 
 static json_t *tools_call(const struct request *r, json_t **ret_error)
 {
-    const char *name = json_string_value(json_object_get(r->params, "name"));
+    const char *name = json_text(r->params, "name");
     const json_t *arguments = json_object_get(r->params, "arguments");
     if (!name || !mcp_has_tool(name)) {
         *ret_error = error_json(r->id, INVALID_PARAMS, "unknown tool", NULL);
@@ -168,7 +168,7 @@ static json_t *result_of(const struct request *r, json_t **ret_error)
 static const char *version_of(const json_t *params)
 {
     const json_t *meta = json_object_get(params, "_meta");
-    return json_string_value(json_object_get(meta, META "protocolVersion"));
+    return json_text(meta, META "protocolVersion");
 }
 
 static json_t *version_error(const json_t *id, const char *asked)
@@ -192,7 +192,7 @@ static bool is_older(const char *version)
 static json_t *handle_object(const struct mcp_server *s, struct arena *a, const json_t *message)
 {
     const json_t *id = json_object_get(message, "id");
-    const char *method = json_string_value(json_object_get(message, "method"));
+    const char *method = json_text(message, "method");
     const json_t *params = json_object_get(message, "params");
     const char *version_of_rpc = json_string_value(json_object_get(message, "jsonrpc"));
     bool has_id = json_is_string(id) || json_is_integer(id);

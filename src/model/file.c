@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "model/model.h"
 
 enum {
@@ -53,8 +54,8 @@ static void note_entry(struct note_list *list, const json_t *entry)
 {
     struct arena *a = list->m->arena;
     const json_t *sonames = json_object_get(entry, "soname");
-    const char *priority = json_string_value(json_object_get(entry, "priority"));
-    const char *feature = json_string_value(json_object_get(entry, "feature"));
+    const char *priority = json_text(entry, "priority");
+    const char *feature = json_text(entry, "feature");
     size_t n = json_array_size(sonames);
     if (n > NOTE_NAMES_MAX) {
         notes_are_cut(list->m, list->out,

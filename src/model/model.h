@@ -171,6 +171,9 @@ struct model_process *model_add_script(struct model *m, const char *const *scrip
  */
 struct model_process *model_add_imports(struct model *m, const char *const *names, size_t n);
 
+/* The loader of the first process that could be started in the model; NULL: none could. */
+const struct ldso_process *model_first_process(const struct model *m);
+
 /* The number of imports of a script, wherever they stand. */
 size_t model_n_imports(const struct model_process *p);
 

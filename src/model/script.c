@@ -546,6 +546,16 @@ struct model_process *model_add_script(struct model *m, const char *const *scrip
     return out;
 }
 
+const struct ldso_process *model_first_process(const struct model *m)
+{
+    for (size_t i = 0; i < m->processes.n; i++) {
+        if (m->processes.items[i]->ldso) {
+            return m->processes.items[i]->ldso;
+        }
+    }
+    return NULL;
+}
+
 static bool line_is_import(const char *line)
 {
     return starts_with(line, "import ");

@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/snap.h"
 
 enum { VERSION_BYTES_MAX = 1 << 16, FOLDERS_MAX = 10000 };
@@ -12,8 +13,7 @@ enum { VERSION_BYTES_MAX = 1 << 16, FOLDERS_MAX = 10000 };
 static const char *version_of_json(struct arena *a, struct str text)
 {
     json_t *doc = json_loadb(text.s, text.n, JSON_REJECT_DUPLICATES, NULL);
-    const char *version =
-        json_string_value(json_object_get(json_object_get(doc, "cuda"), "version"));
+    const char *version = json_text(json_object_get(doc, "cuda"), "version");
     const char *copy = version ? arena_printf(a, "%s", version) : NULL;
     json_decref(doc);
     return copy;

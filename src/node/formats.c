@@ -18,11 +18,6 @@
 #include "node/node.h"
 #include "version.h"
 
-static const char *text_of(const json_t *doc, const char *key)
-{
-    return json_string_value(json_object_get(doc, key));
-}
-
 static const json_t *fact_of(const json_t *doc, const char *key)
 {
     return json_object_get(json_object_get(doc, "facts"), key);
@@ -51,7 +46,7 @@ static bool findings_are_whole(const json_t *findings)
 {
     for (size_t i = 0; i < json_array_size(findings); i++) {
         const json_t *f = json_array_get(findings, i);
-        const char *cause = text_of(f, "cause"), *severity = text_of(f, "severity");
+        const char *cause = json_text(f, "cause"), *severity = json_text(f, "severity");
         if (!cause || !is_id(cause) || !severity || !is_id(severity)) {
             return false;
         }
@@ -62,7 +57,7 @@ static bool findings_are_whole(const json_t *findings)
 static bool probe_is_whole(const json_t *doc)
 {
     const json_t *probe = json_object_get(doc, "probe");
-    const char *result = text_of(probe, "result");
+    const char *result = json_text(probe, "result");
     bool known = !probe;
     for (int i = 0; result && i < NODE_PROBE_RESULTS; i++) {
         known |= strcmp(result, node_probe_name((enum node_probe_result)i)) == 0;
@@ -72,7 +67,7 @@ static bool probe_is_whole(const json_t *doc)
 
 bool node_is_whole(const json_t *doc)
 {
-    const char *verdict = text_of(doc, "verdict"), *reason = text_of(doc, "reason");
+    const char *verdict = json_text(doc, "verdict"), *reason = json_text(doc, "reason");
     const json_t *facts = json_object_get(doc, "facts"), *cohort = json_object_get(doc, "cohort");
     bool known = verdict && (strcmp(verdict, "ok") == 0 || strcmp(verdict, "broken") == 0 ||
                              strcmp(verdict, "unknown") == 0);
@@ -86,7 +81,7 @@ bool node_is_whole(const json_t *doc)
 
 const char *node_verdict(const json_t *doc)
 {
-    return text_of(doc, "verdict");
+    return json_text(doc, "verdict");
 }
 
 void node_put_probe(struct arena *a, json_t *doc, enum node_probe_result result, const char *says)
@@ -100,7 +95,7 @@ void node_put_probe(struct arena *a, json_t *doc, enum node_probe_result result,
 
 const char *node_reason(const json_t *doc)
 {
-    return text_of(doc, "reason");
+    return json_text(doc, "reason");
 }
 
 void node_sign(struct arena *a, json_t *doc, const char *name, const char *time, double seconds)
@@ -115,7 +110,7 @@ void node_sign(struct arena *a, json_t *doc, const char *name, const char *time,
 static const char *probe_clause(struct arena *a, const json_t *doc)
 {
     const json_t *probe = json_object_get(doc, "probe");
-    const char *result = text_of(probe, "result"), *says = text_of(probe, "says");
+    const char *result = json_text(probe, "result"), *says = json_text(probe, "says");
     bool works = result && strcmp(result, "works") == 0;
     bool not_run = result && strcmp(result, "not-run") == 0;
     return works     ? "; a kernel ran on them"
@@ -125,7 +120,7 @@ static const char *probe_clause(struct arena *a, const json_t *doc)
 
 const char *node_sentence(struct arena *a, const json_t *doc, size_t bytes_max)
 {
-    const char *reason = node_reason(doc), *says = text_of(doc, "says");
+    const char *reason = node_reason(doc), *says = json_text(doc, "says");
     const char *verdict = node_verdict(doc);
     bool is_ok = strcmp(verdict, "ok") == 0;
     const char *head = reason ? reason : is_ok ? "ok" : "cannot tell";
@@ -209,12 +204,12 @@ static const char *cause_metric(struct arena *a, const json_t *doc)
     const char *text = metric(a, "gpumend_cause", "Findings of one cause and severity.");
     for (size_t i = 0; i < json_array_size(findings); i++) {
         const json_t *f = json_array_get(findings, i);
-        const char *cause = text_of(f, "cause"), *severity = text_of(f, "severity");
+        const char *cause = json_text(f, "cause"), *severity = json_text(f, "severity");
         size_t n = 0, before = 0;
         for (size_t k = 0; k < json_array_size(findings); k++) {
             const json_t *g = json_array_get(findings, k);
-            bool same = strcmp(text_of(g, "cause"), cause) == 0 &&
-                        strcmp(text_of(g, "severity"), severity) == 0;
+            bool same = strcmp(json_text(g, "cause"), cause) == 0 &&
+                        strcmp(json_text(g, "severity"), severity) == 0;
             n += same;
             before += same && k < i;
         }
@@ -228,7 +223,7 @@ static const char *cause_metric(struct arena *a, const json_t *doc)
 
 static const char *probe_metric(struct arena *a, const json_t *doc)
 {
-    const char *result = text_of(json_object_get(doc, "probe"), "result");
+    const char *result = json_text(json_object_get(doc, "probe"), "result");
     const char *text = metric(a, "gpumend_probe", "What came of running the GPUs: 1 for what did.");
     for (int i = 0; result && i < NODE_PROBE_RESULTS; i++) {
         const char *name = node_probe_name((enum node_probe_result)i);
@@ -259,7 +254,7 @@ const char *node_prometheus(struct arena *a, const json_t *doc, int64_t now)
     text = arena_printf(
         a, "%s%sgpumend_cohort_info{host=%s,environment=%s} 1\n", text,
         metric(a, "gpumend_cohort_info", "Nodes with the same labels have the same facts."),
-        label(a, text_of(cohort, "host")), label(a, text_of(cohort, "environment")));
+        label(a, json_text(cohort, "host")), label(a, json_text(cohort, "environment")));
     text = arena_printf(a, "%s%sgpumend_build_info{version=%s} 1\n", text,
                         metric(a, "gpumend_build_info", "The gpumend that looked."),
                         label(a, GPUMEND_VERSION));
@@ -392,9 +387,9 @@ const char *node_nfd(struct arena *a, const json_t *doc, const char *expires)
     const char *text = arena_printf(
         a, "# +expiry-time=%s\n%s%s%s", expires, nfd_text(a, "verdict", node_verdict(doc)),
         nfd_text(a, "cause", node_reason(doc)),
-        nfd_text(a, "cohort", text_of(json_object_get(doc, "cohort"), "host")));
+        nfd_text(a, "cohort", json_text(json_object_get(doc, "cohort"), "host")));
     text = arena_printf(a, "%s%s%s%s%s", text,
-                        nfd_text(a, "probe", text_of(json_object_get(doc, "probe"), "result")),
+                        nfd_text(a, "probe", json_text(json_object_get(doc, "probe"), "result")),
                         nfd_text(a, "driver", driver),
                         node_nvidia_is_open(doc) ? NFD_PREFIX "nvidia-open=true\n" : "",
                         nfd_number(a, "driver-number", driver ? node_driver_number(driver) : 0));

@@ -439,8 +439,7 @@ static json_t *cohort_of(struct arena *a, const json_t *facts, const json_t *tar
     char *text = json_is_object(facts) ? json_dumps(facts, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     const char *identities = "";
     for (size_t i = 0; i < json_array_size(targets); i++) {
-        const char *one =
-            json_string_value(json_object_get(json_array_get(targets, i), "environment"));
+        const char *one = json_text(json_array_get(targets, i), "environment");
         identities = arena_printf(a, "%s%s\n", identities, one ? one : "?");
     }
     json_put(o, "host", out_json_text(a, text ? node_digest(a, text) : NULL));
@@ -472,7 +471,7 @@ static json_t *document_of(struct arena *a, const struct look *l, const char *sa
 static const char *sentence_of(struct look *l, const json_t *facts)
 {
     json_int_t gpus = json_integer_value(json_object_get(facts, "gpus"));
-    const char *driver = json_string_value(json_object_get(facts, "driver"));
+    const char *driver = json_text(facts, "driver");
     if (l->verdict == DIAG_BROKEN) {
         return l->says;
     }

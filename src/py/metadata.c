@@ -3,6 +3,8 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/json.h"
+
 /* The line at the head of rest, and what follows it. Unlike str_line(), an empty last line is
  * not a line. */
 static struct str peek_line(struct str rest, struct str *ret_after)
@@ -230,7 +232,7 @@ int py_direct_url_parse(struct arena *a, struct str text, struct py_direct_url *
         return gm_err_set(err, GM_ERR_FORMAT, "direct_url.json: line %d: %s", where.line,
                           where.text);
     }
-    const char *url = json_string_value(json_object_get(doc, "url"));
+    const char *url = json_text(doc, "url");
     int rc = 0;
     if (url) {
         json_t *editable = json_object_get(json_object_get(doc, "dir_info"), "editable");

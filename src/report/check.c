@@ -52,16 +52,6 @@ static json_t *check_target_json(const struct model *m, const struct report_targ
     return o;
 }
 
-static const struct ldso_process *first_process(const struct model *m)
-{
-    for (size_t i = 0; i < m->processes.n; i++) {
-        if (m->processes.items[i]->ldso) {
-            return m->processes.items[i]->ldso;
-        }
-    }
-    return NULL;
-}
-
 /* Bytes; 0: not known. */
 static uint32_t page_size(const struct ldso_process *p)
 {
@@ -73,7 +63,7 @@ static uint32_t page_size(const struct ldso_process *p)
 static json_t *host_json(const struct model *m)
 {
     json_t *o = json_object();
-    const struct ldso_process *p = first_process(m);
+    const struct ldso_process *p = model_first_process(m);
     json_put(o, "machine", p ? check_text(m, p->machine_name) : json_null());
     json_put(o, "loader", p ? report_loader_json(p) : json_null());
     json_put(o, "cpu_level", check_text(m, p ? ldso_cpu_level_name(&p->cpu) : NULL));

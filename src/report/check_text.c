@@ -159,20 +159,9 @@ static void head_python(struct page *p)
                        : "none that gpumend knows to use a GPU");
 }
 
-/* The first process that could be started in the model; NULL: none could. */
-static const struct ldso_process *first_process(const struct model *m)
-{
-    for (size_t i = 0; i < m->processes.n; i++) {
-        if (m->processes.items[i]->ldso) {
-            return m->processes.items[i]->ldso;
-        }
-    }
-    return NULL;
-}
-
 static void head_loader(const struct page *p)
 {
-    const struct ldso_process *l = first_process(p->m);
+    const struct ldso_process *l = model_first_process(p->m);
     if (l && l->is_static) {
         page_line(p, "loader", "none: statically linked");
     } else if (l && l->loader.path) {
@@ -206,7 +195,7 @@ static void head_text(struct page *p, const struct report_target *t)
     if (p->m->env) {
         head_python(p);
     } else if (p->m->pid) {
-        const struct ldso_process *l = first_process(p->m);
+        const struct ldso_process *l = model_first_process(p->m);
         page_line(p, "process",
                   arena_printf(p->m->arena, "%d, %s", p->m->pid,
                                l ? l->main->path : "of an unknown program"));

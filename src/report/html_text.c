@@ -1,6 +1,7 @@
 /* What the sections of the page write with, and read the document with. */
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "report/html_internal.h"
 
@@ -58,7 +59,7 @@ const char *html_base(const char *path)
 
 const char *html_member(const json_t *object, const char *key)
 {
-    const char *text = json_string_value(json_object_get(object, key));
+    const char *text = json_text(object, key);
     return text ? text : "";
 }
 

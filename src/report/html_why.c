@@ -8,7 +8,7 @@ enum { LADDERS_MAX = 24 };
 
 static bool lookup_failed(const json_t *request)
 {
-    const char *outcome = json_string_value(json_object_get(request, "outcome"));
+    const char *outcome = json_text(request, "outcome");
     return outcome && (strcmp(outcome, "not-found") == 0 || strcmp(outcome, "refused") == 0);
 }
 

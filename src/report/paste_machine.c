@@ -11,19 +11,9 @@ enum { GPUS_MAX = 8 };
 
 /* ------------------------------------------------------------------ system */
 
-static const struct ldso_process *first_process(const struct model *m)
-{
-    for (size_t i = 0; i < m->processes.n; i++) {
-        if (m->processes.items[i]->ldso) {
-            return m->processes.items[i]->ldso;
-        }
-    }
-    return NULL;
-}
-
 static const char *loader_text(struct paste *p)
 {
-    const struct ldso_process *l = first_process(p->m);
+    const struct ldso_process *l = model_first_process(p->m);
     if (!l || l->is_static || !l->loader.path) {
         return l && l->is_static ? "none: the program is statically linked"
                                  : paste_unknown(p, "no program was found");
@@ -50,7 +40,7 @@ static void container_line(struct paste *p, const struct host *h)
 
 static void level_line(struct paste *p)
 {
-    const struct ldso_process *l = first_process(p->m);
+    const struct ldso_process *l = model_first_process(p->m);
     const struct ldso_cpu *cpu = l ? &l->cpu : p->m->config.cpu;
     const char *level = cpu ? ldso_cpu_level_name(cpu) : NULL;
     if (level && !ldso_cpu_is_unknown(cpu)) {
@@ -63,7 +53,7 @@ static void level_line(struct paste *p)
 /* Where the kernel decides it. */
 static void page_line(struct paste *p)
 {
-    const struct ldso_process *l = first_process(p->m);
+    const struct ldso_process *l = model_first_process(p->m);
     if (l && l->cpu.page_size) {
         paste_line(p, "page size", arena_printf(p->a, "%u KiB", l->cpu.page_size >> 10));
     }
@@ -71,7 +61,7 @@ static void page_line(struct paste *p)
 
 static void system_of_host(struct paste *p, const struct host *h)
 {
-    const struct ldso_process *l = first_process(p->m);
+    const struct ldso_process *l = model_first_process(p->m);
     const char *machine = h->machine ? elf_machine_name(p->a, h->machine)
                           : l        ? l->machine_name
                                      : "of an unknown processor";

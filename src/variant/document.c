@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/json.h"
 #include "variant/variant.h"
 
 /* Versions of the schema whose keys are read here: PEP 825's (peps/pep-0825/variant-schema-*.json),
@@ -192,7 +193,7 @@ static const char *version_of(struct arena *a, const char *url)
 
 static int check_version(struct reader *r, json_t *doc, struct variant_document *ret)
 {
-    const char *url = json_string_value(json_object_get(doc, "$schema"));
+    const char *url = json_text(doc, "$schema");
     ret->version = version_of(r->a, url);
     for (size_t i = 0; ret->version && i < sizeof versions / sizeof *versions; i++) {
         if (strcmp(versions[i], ret->version) == 0) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/str.h"
 
 enum { PIECE_BYTES = 64 << 10, LINE_BYTES_MAX = 64 << 10, KEPT_BYTES_MAX = 512 << 20 };
@@ -15,7 +16,7 @@ enum { PIECE_BYTES = 64 << 10, LINE_BYTES_MAX = 64 << 10, KEPT_BYTES_MAX = 512 <
 
 static const char *text_of(struct watch_trace *t, json_t *line, const char *key)
 {
-    const char *text = json_string_value(json_object_get(line, key));
+    const char *text = json_text(line, key);
     return text ? arena_strdup(t->a, text) : NULL;
 }
 
@@ -318,7 +319,7 @@ static void on_request(struct watch_trace *t, struct watch_process *p, json_t *l
 {
     const char *name = text_of(t, line, "name");
     const char *caller = text_of(t, line, "caller");
-    enum ldso_request_kind kind = request_kind(json_string_value(json_object_get(line, "kind")));
+    enum ldso_request_kind kind = request_kind(json_text(line, "kind"));
     struct watch_thread *thread = thread_of(t, p, line);
     trace_settle(t, p, thread, NULL);
     struct watch_load *l = load_now(p, thread);
@@ -488,7 +489,7 @@ static void trace_take_line(struct watch_trace *t, const char *s, size_t n)
     }
     t->n_lines++;
     json_t *line = json_loadb(s, n, 0, NULL);
-    const char *event = json_string_value(json_object_get(line, "event"));
+    const char *event = json_text(line, "event");
     if (event) {
         take_event(t, line, event);
     } else {
