@@ -95,7 +95,7 @@ static const char *file_uri(const struct model *m, const char *path)
 
 /* The file that the finding is about, otherwise what was looked at: GitHub refuses the whole log
  * for one result without a location, and wants a line also of a file that has none
- * (github/codeql-action, issue 2459). Never NULL. */
+ * (github/codeql-action#2459). Never NULL. */
 static const char *place_of(const struct model *m, const struct diag_finding *f)
 {
     return f->culprit[0] == '/' ? f->culprit
