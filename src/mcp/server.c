@@ -235,9 +235,9 @@ json_t *mcp_handle(const struct mcp_server *s, struct arena *a, struct str messa
     if (!doc) {
         return error_json(NULL, PARSE_ERROR, "this is not JSON, or it is too long", NULL);
     }
-    json_t *answer = json_is_object(doc)
-                         ? handle_object(s, a, doc)
-                         : error_json(NULL, INVALID_REQUEST, "expected one request, an object", NULL);
+    json_t *answer = json_is_object(doc) ? handle_object(s, a, doc)
+                                         : error_json(NULL, INVALID_REQUEST,
+                                                      "expected one request, an object", NULL);
     json_decref(doc);
     return answer;
 }
