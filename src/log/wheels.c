@@ -102,12 +102,14 @@ static const char *torch_index(const struct log_matched *m)
 
 /* The processor that has code in most builds of ROCm and the instructions of this one. LLVM's
  * AMDGPU backend guide, "Generic processors": gfx101x is gfx10-1-generic, gfx103x gfx10-3-generic,
- * gfx110x and gfx115x gfx11-generic, gfx90c gfx9-generic. */
+ * gfx110x and gfx115x gfx11-generic, gfx902, gfx909 and gfx90c gfx9-generic. */
 static const char *gfx_override(const struct log_matched *m)
 {
     static const struct {
         const char *begins, *is, *override;
-    } nearest[] = {{"gfx90c", "gfx900", "9.0.0"},
+    } nearest[] = {{"gfx902", "gfx900", "9.0.0"},
+                   {"gfx909", "gfx900", "9.0.0"},
+                   {"gfx90c", "gfx900", "9.0.0"},
                    {"gfx101", "gfx1010", "10.1.0"},
                    {"gfx103", "gfx1030", "10.3.0"},
                    {"gfx110", "gfx1100", "11.0.0"},
