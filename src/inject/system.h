@@ -2,6 +2,10 @@
 #ifndef GPUMEND_INJECT_SYSTEM_H
 #define GPUMEND_INJECT_SYSTEM_H
 
+/* The pages that kernels have, each four times the one before: 4 KiB on x86-64; 4, 16 or 64 KiB on
+ * aarch64 (Linux, Documentation/arch/arm64/memory.rst). */
+enum { PAGE_SIZE_MIN = 4096, PAGE_SIZE_MAX = 65536 };
+
 #if defined(__x86_64__)
 static inline long system_call(long number, long a, long b, long c, long d, long e, long f)
 {

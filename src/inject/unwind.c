@@ -99,23 +99,26 @@ struct cie {
 /* ------------------------------------------------------------------ memory */
 
 /* By the kernel, which answers EFAULT where a load would end the program. Where it does not let a
- * process read even itself (an old seccomp filter), mincore() says whether the pages are there. */
+ * process read even itself (an old seccomp filter), mincore() says whether the pages are there. It
+ * takes the beginning of a page alone, and says no to one of smaller pages. */
 bool unwind_read(void *ret, uintptr_t from, size_t n)
 {
     const struct iovec to = {ret, n}, at = {(void *)from, n}; // NOLINT: an address, by design
     unsigned char pages[8];
-    uintptr_t first = from & ~(uintptr_t)4095;
     long pid = system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     long rc = system_call(SYS_process_vm_readv, pid, (long)&to, 1, (long)&at, 1, 0);
     if (rc >= 0 || rc == -14 /* EFAULT */) {
         return rc == (long)n;
     }
-    if (from + n < from || from + n - first > sizeof pages * 4096 ||
-        system_call(SYS_mincore, (long)first, (long)(from + n - first), (long)pages, 0, 0, 0)) {
-        return false;
+    for (uintptr_t page = PAGE_SIZE_MIN; page <= PAGE_SIZE_MAX; page *= 4) {
+        uintptr_t first = from & ~(page - 1), size = from + n - first;
+        if (from + n >= from && size <= sizeof pages * page &&
+            system_call(SYS_mincore, (long)first, (long)size, (long)pages, 0, 0, 0) == 0) {
+            memcpy(ret, (const void *)from, n); // NOLINT
+            return true;
+        }
     }
-    memcpy(ret, (const void *)from, n); // NOLINT
-    return true;
+    return false;
 }
 
 uintptr_t unwind_word(uintptr_t from, bool *ok)

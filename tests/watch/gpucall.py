@@ -435,7 +435,8 @@ def python_lines(bench):
 
 
 def hip(bench):
-    for name, flags in (("PLT", ()), ("no PLT", ("-fno-plt",)), ("bound at once", ("-Wl,-z,now",)),
+    for name, flags in (("PLT", ()), ("no PLT", ("-fno-plt",)),
+                        ("no PLT, nothing exported", ("-fno-plt", "-no-pie")), ("bound at once", ("-Wl,-z,now",)),
                         ("bound late", ("-Wl,-z,lazy",))):
         program = bench.program("hip-" + name.replace(" ", "-"), "gpucall_hip.c", bench.hip, *flags,
                                 f"-Wl,-rpath-link,{bench.hip.parent}")
@@ -584,14 +585,15 @@ def elsewhere(bench, env):
         bench.skip("valgrind", "not installed")
     filtered = bench.compile("filter", HERE / "gpucall_filter.c")
     told = []
-    for program in (bench.static, bench.folder / "hip-no-PLT"):
+    written = bench.program("written", "gpucall_written.c", bench.hip, f"-Wl,-rpath-link,{bench.hip.parent}")
+    for program in (bench.static, bench.folder / "hip-no-PLT", written):
         path = bench.folder / f"filtered-{len(told)}.jsonl"
         done = bench.raw(filtered, program, "once", GPUMEND_TRACE_GPU=str(path), **env)
         told += [(e["call"], "main" in symbols(e)) for e in
                  failures(map(json.loads, path.read_text().splitlines() if path.exists() else ()))[:1]]
     bench.case("system calls are filtered", [
         differs("status", done.returncode, 0),
-        differs("told", told, [("cuMemAlloc_v2", True), ("hipSetDevice", True)])])
+        differs("told", told, [("cuMemAlloc_v2", True), ("hipSetDevice", True), ("hipSetDevice", True)])])
     asan = bench.program("asan", "gpucall_program.c", HERE / "gpucall_static.c", "-fsanitize=address,undefined")
     for mode in ("once", "threads", "fork"):
         done = bench.raw(asan, mode, GPUMEND_TRACE_GPU="-", ASAN_OPTIONS="detect_leaks=0", **env)

@@ -2,6 +2,8 @@
 #include "inject/gpucalls/gpucall.h"
 #include "inject/loss_page.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -135,6 +137,20 @@ static uint32_t count_by_gnu_hash(const uint32_t *hash)
     return last + 1;
 }
 
+/* The table of an object that offers nothing says nothing of its symbols: those that its
+ * relocations name are there. */
+static uint32_t count_by_relocations(const struct link_map *map, int64_t at_tag, int64_t size_tag)
+{
+    uintptr_t at = dynamic(map, at_tag);
+    const Elf64_Rela *r = (const Elf64_Rela *)pointer(map, at); // NOLINT: mapped by the loader
+    uint32_t count = 0;
+    for (size_t n = at ? dynamic(map, size_tag) / sizeof *r : 0; n; n--, r++) {
+        uint32_t s = (uint32_t)ELF64_R_SYM(r->r_info);
+        count = s >= count ? s + 1 : count;
+    }
+    return count;
+}
+
 static void learn_symbols(struct gpucall_object *o)
 {
     const struct link_map *map = o->map;
@@ -149,7 +165,12 @@ static void learn_symbols(struct gpucall_object *o)
     if (hash) {
         o->n_symbols = ((const uint32_t *)pointer(map, hash))[1]; // NOLINT
     } else if (gnu) {
-        o->n_symbols = count_by_gnu_hash((const uint32_t *)pointer(map, gnu)); // NOLINT
+        const uint32_t counts[] = {count_by_gnu_hash((const uint32_t *)pointer(map, gnu)), // NOLINT
+                                   count_by_relocations(map, DT_RELA, DT_RELASZ),
+                                   count_by_relocations(map, DT_JMPREL, DT_PLTRELSZ)};
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+            o->n_symbols = counts[i] > o->n_symbols ? counts[i] : o->n_symbols;
+        }
     }
 }
 
@@ -469,18 +490,39 @@ enum { R_DATA = R_X86_64_GLOB_DAT, R_ADDRESS = R_X86_64_64, R_CALL = R_X86_64_JU
 enum { R_DATA = R_AARCH64_GLOB_DAT, R_ADDRESS = R_AARCH64_ABS64, R_CALL = R_AARCH64_JUMP_SLOT };
 #endif
 
-/* By the kernel's hand, which says no where the page may not be written: then it is one that the
- * loader made read-only after the relocation, and is so again. */
-static void write_slot(uintptr_t *slot, uintptr_t value)
+/* By the kernel's hand, which answers EFAULT where the page may not be written. What it answers
+ * otherwise but the size of a word says that this system call is not to be had. */
+static long write_by_kernel(uintptr_t *slot, uintptr_t value)
 {
     const struct iovec word = {&value, sizeof value}, there = {slot, sizeof value};
-    uintptr_t page = (uintptr_t)slot & ~(uintptr_t)4095;
     long pid = system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     long rc = system_call(SYS_process_vm_writev, pid, (long)&word, 1, (long)&there, 1, 0);
-    if (rc != (long)sizeof value &&
-        system_call(SYS_mprotect, (long)page, 4096, PROT_READ | PROT_WRITE, 0, 0, 0) == 0) {
-        __atomic_store_n(slot, value, __ATOMIC_RELEASE);
-        (void)system_call(SYS_mprotect, (long)page, 4096, PROT_READ, 0, 0, 0);
+    int pipe[2];
+    if (rc == (long)sizeof value || rc == -EFAULT ||
+        system_call(SYS_pipe2, (long)pipe, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0)) {
+        return rc;
+    }
+    rc = system_call(SYS_write, pipe[1], (long)&value, sizeof value, 0, 0, 0);
+    if (rc == (long)sizeof value) {
+        rc = system_call(SYS_read, pipe[0], (long)slot, sizeof value, 0, 0, 0);
+    }
+    (void)system_call(SYS_close, pipe[0], 0, 0, 0, 0, 0);
+    (void)system_call(SYS_close, pipe[1], 0, 0, 0, 0, 0);
+    return rc;
+}
+
+/* A page that may not be written is one that the loader made read-only after the relocation, and is
+ * so again. mprotect() takes the beginning of a page alone, and says no to one of smaller pages. */
+static void write_slot(uintptr_t *slot, uintptr_t value)
+{
+    bool done = write_by_kernel(slot, value) != -EFAULT;
+    for (uintptr_t size = PAGE_SIZE_MIN; !done && size <= PAGE_SIZE_MAX; size *= 4) {
+        long page = (long)((uintptr_t)slot & ~(size - 1));
+        if (system_call(SYS_mprotect, page, (long)size, PROT_READ | PROT_WRITE, 0, 0, 0) == 0) {
+            __atomic_store_n(slot, value, __ATOMIC_RELEASE);
+            (void)system_call(SYS_mprotect, page, (long)size, PROT_READ, 0, 0, 0);
+            done = true;
+        }
     }
 }
 
