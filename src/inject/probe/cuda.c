@@ -1,8 +1,5 @@
 #include "inject/probe/cuda.h"
 
-#include <stdlib.h>
-#include <sys/resource.h>
-
 enum {
     CUDA_ERROR_OUT_OF_MEMORY = 2,
     CUDA_ERROR_DEVICE_UNAVAILABLE = 46,
@@ -41,11 +38,11 @@ static bool is_full(const struct vendor *v)
  * Programming Guide, "Unified Virtual Address Space"). */
 static _Noreturn void no_context(const char *function, int code, const char *name)
 {
-    struct rlimit addresses = {RLIM_INFINITY, RLIM_INFINITY};
-    if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY) {
+    unsigned long long limit_mib = address_limit_mib();
+    if (limit_mib) {
         say_unknown("%s: out of memory (%d): this process is limited to %llu MiB of addresses "
                     "(ulimit -v), and the driver reserves far more; try without that limit",
-                    function, code, (unsigned long long)addresses.rlim_cur >> 20);
+                    function, code, limit_mib);
     }
     say_fact("busy", "memory");
     say_failed(code, name,
@@ -86,7 +83,7 @@ static const char *driver_status_name(int code)
     static int (*cuGetErrorName)(int, const char **);
     const char *name = NULL;
     if (!cuGetErrorName) {
-        void *library = open_optional("libcuda.so.1"); // is loaded: a call of it has failed
+        void *library = open_optional(cuda_driver_library); // is loaded: a call of it has failed
         cuGetErrorName = library ? symbol_optional(library, "cuGetErrorName") : NULL;
     }
     // Without a name the code would be looked up among those of the stage's library.
@@ -109,7 +106,7 @@ void cuda_open(struct cuda *c, const struct job *j)
                                 .no_memory = {CUDA_ERROR_OUT_OF_MEMORY},
                                 .unavailable = CUDA_ERROR_DEVICE_UNAVAILABLE};
     const char *driver = job_value(j, "driver"); // by the model of the target's loader
-    c->dso = open_library(driver ? driver : "libcuda.so.1");
+    c->dso = open_library(driver ? driver : cuda_driver_library);
     int (*cuInit)(unsigned) = symbol(c->dso, "cuInit");
     int (*cuDeviceGet)(int *, int) = symbol(c->dso, "cuDeviceGet");
     TRY(&c->vendor, cuInit, 0);

@@ -42,6 +42,13 @@ void vendor_check(const struct vendor *v, const char *function, int code);
 /* TRY(&vendor, cublasCreate_v2, &handle): says the call, makes it, and checks its code. */
 #define TRY(v, f, ...) vendor_check((v), #f, CALL(f, __VA_ARGS__))
 
+extern const char cuda_driver_library[]; // its name, by which the loader finds it
+
+extern const struct vendor cuda_plain; // of a driver that has no context yet
+
+/* By the target's path where that is known, so that the name means that file afterwards. */
+void *cuda_load_driver(const struct job *j);
+
 struct cuda {
     struct vendor vendor;
     void *dso;

@@ -46,6 +46,9 @@ struct job {
     char *const *arguments; // all of them, "key=value", ended by NULL
 };
 
+/* `arguments` outlive the job. */
+void job_read(struct job *j, char *const *arguments);
+
 /* The value of an argument, or NULL where it was not given. */
 const char *job_value(const struct job *j, const char *key);
 
@@ -93,10 +96,17 @@ void *symbol_optional(void *library, const char *name);
 /* The path by which the loader has the library, for say_fact(); NULL if it does not tell. */
 const char *library_path(void *library);
 
+/* How many MiB of addresses this process may have; 0: there is no limit, or none is known. */
+unsigned long long address_limit_mib(void);
+
+/* Sets a variable of this process, for the libraries; without memory for it nothing is set. */
+void set_variable(const char *name, const char *value);
+
 /* Milliseconds of a clock that only goes forward. */
 long now_ms(void);
 
-/* nvidia_driver.c, nvml.c, cpu.c; the others stand in the headers of their vendors. */
+/* nvidia_driver.c, nvidia_devices.c, nvml.c, cpu.c; the others stand in the headers of their
+ * vendors. */
 void stage_driver_found(const struct job *j);
 void stage_driver_opens(const struct job *j);
 void stage_driver_symbols(const struct job *j);

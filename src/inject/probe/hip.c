@@ -11,6 +11,13 @@
 struct hip hip;
 static const char *(*hip_error_name)(int code); // NULL: it has no such function
 
+void device_fact(size_t device, const char *what, const char *value)
+{
+    char key[48];
+    (void)snprintf(key, sizeof key, "device.%zu.%s", device, what);
+    say_fact(key, "%s", value);
+}
+
 void hip_find(void *library)
 {
 #define HIP_FIND(name, arguments) *(void **)&hip.name = symbol(library, #name);

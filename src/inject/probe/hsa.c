@@ -294,13 +294,6 @@ const char *hsa_gfx_of(const struct hsa_gpus *gpus, int device)
     return NULL;
 }
 
-void device_fact(size_t device, const char *what, const char *value)
-{
-    char key[48];
-    (void)snprintf(key, sizeof key, "device.%zu.%s", device, what);
-    say_fact(key, "%s", value);
-}
-
 static void say_gpu(const struct hsa_gpu *gpu, size_t i)
 {
     char pci[32];
