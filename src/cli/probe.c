@@ -1,13 +1,12 @@
 /* probe: runs the GPU in stages and says the first that fails. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/stop.h"
 #include "cli/target.h"
+#include "probe/here.h"
 #include "probe/libraries.h"
 #include "py/module.h"
 #include "report/probe.h"
@@ -95,6 +94,10 @@ static int take_stages(struct probe *c, const char *value)
             return cli_fail(CLI_USAGE, "probe: there is no stage \"%s\"; there are %s",
                             str_printable(a, name), stage_names(a));
         }
+        if (probe_stage_absence(probe_stage_find(name))) {
+            return cli_fail(CLI_CANNOT, "probe: %s: %s", name,
+                            probe_stage_absence(probe_stage_find(name)));
+        }
         VEC_PUSH(a, &c->stages, name);
     }
     return CLI_OK;
@@ -149,47 +152,6 @@ static int find_modules(struct probe *c)
     return CLI_OK;
 }
 
-/* ------------------------------------------------------------------ Ctrl-C */
-
-/* The pipe that tells the runner; its ends are close-on-exec. */
-static int stop_pipe[2] = {-1, -1};
-static volatile sig_atomic_t stop_signal;
-static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
-
-static void on_stop(int signal_number)
-{
-    int saved = errno;
-    stop_signal = signal_number;
-    ssize_t n = write(stop_pipe[1], "", 1);
-    (void)n; // full: it was said before
-    errno = saved;
-}
-
-/* Signals that the caller ignores (nohup) stay ignored. */
-static int listen_for_stop(void)
-{
-    if (pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
-        return -1;
-    }
-    for (size_t i = 0; i < sizeof stop_signals / sizeof *stop_signals; i++) {
-        struct sigaction now, ours = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
-        if (sigaction(stop_signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
-            (void)sigaction(stop_signals[i], &ours, NULL); // cannot fail for a valid signal
-        }
-    }
-    return stop_pipe[0];
-}
-
-/* Ends as the signal would have, so that a shell script ends too. */
-static int end_stopped(void)
-{
-    (void)cli_finish(CLI_OK); // what was printed so far; the signal is the status
-    (void)cli_fail(CLI_CANNOT, "probe: interrupted");
-    (void)signal(stop_signal, SIG_DFL);
-    (void)raise(stop_signal);
-    return CLI_CANNOT;
-}
-
 /* ------------------------------------------------------------------ the run */
 
 static void probe_on_start(void *arg, const struct probe_stage *s, int device)
@@ -205,7 +167,7 @@ static void probe_on_start(void *arg, const struct probe_stage *s, int device)
 static void probe_on_end(void *arg, const struct probe_run *run)
 {
     struct probe *c = arg;
-    if (run->because || run->no_library) {
+    if (run->because || run->no_library || run->absent_here) {
         return;
     }
     if (c->terminal) {
@@ -237,6 +199,11 @@ static int look_and_run(struct probe *c)
 {
     struct probe_report report;
     struct gm_err err;
+    if (cli_is_windows() && (c->t.asked.target || c->python)) {
+        return cli_fail(CLI_CANNOT, "probe: on Windows only the drivers' own libraries are run: "
+                                    "TARGET and --python are not available");
+    }
+    c->t.asked.takes_windows = cli_is_windows(); // the drivers' stages need nothing of a target
     int rc = model_target_open(&c->target, &c->t.arena, &c->t.asked, &err);
     if (rc == 0 && find_modules(c) != CLI_OK) {
         return CLI_USAGE;
@@ -248,13 +215,13 @@ static int look_and_run(struct probe *c)
         probe_libraries(c->how.model, c->t.asked.target != NULL, &c->libraries);
         c->how.libraries = c->libraries.items.items;
         c->how.n_libraries = c->libraries.items.n;
-        c->how.stop_fd = listen_for_stop();
+        c->how.stop_fd = cli_stop_listen();
         rc = probe_run(&c->how, &report, &err);
     }
     if (rc < 0) {
         return cli_fail(CLI_CANNOT, "probe: %s", str_printable(&c->t.arena, err.text));
     }
-    return report.stopped ? end_stopped() : print_sum(c, &report);
+    return report.stopped ? cli_stop_end("probe") : print_sum(c, &report);
 }
 
 static int probe_run_with(void *command)
@@ -262,7 +229,9 @@ static int probe_run_with(void *command)
     struct probe *c = command;
     if (c->list) {
         for (size_t i = 0; i < probe_n_stages; i++) {
-            printf("%s\n", probe_stages[i].name);
+            if (!probe_stage_absence(&probe_stages[i])) {
+                printf("%s\n", probe_stages[i].name);
+            }
         }
         return CLI_OK;
     }

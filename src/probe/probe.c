@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "probe/here.h"
 #include "probe/meaning.h"
 
 extern const char probe_packages_py[]; // src/probe/packages.py, embedded by the build
@@ -69,7 +70,8 @@ static void find_vendors(struct session *s)
         nvidia |= h->gpus.items[i].vendor == HOST_NVIDIA;
         amd |= h->gpus.items[i].vendor == HOST_AMD;
     }
-    nvidia |= s->libcuda != NULL;
+    nvidia |= s->libcuda != NULL || probe_sees_driver(PROBE_NVIDIA);
+    amd |= probe_sees_driver(PROBE_AMD);
     nvidia |= h && (h->nvidia.module.state == HOST_YES || driver_library(h, "libcuda.so.1"));
     amd |= h && (h->amd.kfd.state == HOST_YES || h->amd.kfd_node.present.state == HOST_YES);
     s->vendors[PROBE_ANY] = s->vendors[PROBE_CPU] = true;
@@ -260,7 +262,10 @@ static const char *driver_hint(const struct session *s)
         }
     }
     bool complete = h->pci.state == HOST_YES && !container && h->wsl.is_wsl.state == HOST_NO;
-    return complete ? "the PCI bus shows no NVIDIA GPU either" : NULL;
+    bool windows = h->windows.is_windows.state == HOST_YES;
+    return !complete ? NULL
+           : windows ? "its registry lists no NVIDIA GPU either"
+                     : "the PCI bus shows no NVIDIA GPU either";
 }
 
 static void driver_arguments(struct session *s, texts *list)
@@ -275,6 +280,8 @@ static void driver_arguments(struct session *s, texts *list)
     add_argument(s, list, "hint", driver_hint(s));
     add_argument(s, list, "module", module);
     add_argument(s, list, "compat", compat ? "yes" : NULL);
+    add_argument(s, list, "version",
+                 h && h->windows.nvcuda.state == HOST_YES ? h->windows.nvcuda.value : NULL);
 }
 
 static void cpu_arguments(struct session *s, texts *list)
@@ -308,7 +315,7 @@ static texts arguments_of(struct session *s, const struct probe_stage *stage, in
     if (device >= 0) {
         add_argument(s, &list, "device", arena_printf(s->a, "%d", device));
     }
-    if (stage->stem) {
+    if (probe_stage_stem(stage)) {
         add_argument(s, &list, "lib", target_library(s, stage));
         add_argument(s, &list, "driver", stage->vendor == PROBE_NVIDIA ? s->libcuda : NULL);
         for (size_t i = 0; i < s->o->n_libraries; i++) {
@@ -413,7 +420,7 @@ static const struct probe_run *missing_need(const struct session *s,
     const char *const names[] = {stage->needs, stage->needs_too};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const struct probe_run *need = run_of(s, names[i], device);
-        if (need && need->outcome != PROBE_PASSED) {
+        if (need && !need->absent_here && need->outcome != PROBE_PASSED) {
             return need;
         }
     }
@@ -462,9 +469,12 @@ static bool stage_is_settled(struct session *s, const struct probe_stage *stage,
                              struct probe_run *ret)
 {
     const struct probe_run *need = missing_need(s, stage, device);
-    bool lacks = stage->stem && !target_library(s, stage);
+    bool lacks = probe_stage_stem(stage) && !target_library(s, stage);
     const char *asked = lacks ? asked_in_vain(s, stage) : NULL;
-    if (lacks && !asked) {
+    if (probe_stage_absence(stage)) {
+        *ret = not_run(stage, device, NULL, probe_stage_absence(stage));
+        ret->absent_here = true;
+    } else if (lacks && !asked) {
         *ret = not_run(stage, device, NULL,
                        arena_printf(s->a, "the target does not load %s, so there is nothing to run",
                                     stage->stem));
@@ -665,14 +675,13 @@ static void find_hidden(struct session *s)
 static void find_slow(struct session *s)
 {
     const struct probe_run *start = run_of(s, "driver-init", -1);
+    const char *step = probe_slow_start_step();
     if (start && start->slow) {
         add_finding(s, "driver-starts-slowly",
                     arena_printf(s->a,
                                  "The driver's start (cuInit) took %.1f s, and every program "
-                                 "that uses the GPU waits for it. Without persistence mode, the "
-                                 "driver sets up its GPUs again for each program: run nvidia-smi "
-                                 "-pm 1, or enable the service nvidia-persistenced.",
-                                 start->ms / 1000.0));
+                                 "that uses the GPU waits for it.%s%s",
+                                 start->ms / 1000.0, step ? " " : "", step ? step : ""));
     }
 }
 

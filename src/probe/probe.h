@@ -35,7 +35,8 @@ struct probe_run {
     const char *means;     // what follows from it, sentences; NULL: passed, or not run
     bool slow;             // it passed, and took so long that programs notice
     bool busy, absent;
-    bool no_library; // not run, as the target has none for it
+    bool no_library;  // not run, as the target has none for it
+    bool absent_here; // not run: this system has no such stage
     probe_facts facts;
     struct str output; // what the libraries wrote
     pid_t left;        // a child that could not be ended; 0: none

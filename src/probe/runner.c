@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "probe/internal.h"
+#include "probe/listen.h"
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC (1U << 2) // linux/close_range.h, kernel 5.11
@@ -34,11 +35,7 @@ enum {
     GRACE_MS = 500, // between SIGTERM and SIGKILL
     REAP_MS = 2000, // after SIGKILL
     DRAIN_MS = 200, // for output that a grandchild holds open
-    OUTPUT_MAX = 16384,
-    LINE_MAX = 4096,
-    CALL_MAX = 256,
-    FACTS_MAX = 256,
-    FIRST_FD = 16, // descriptors of the parent are put above what the child counts on
+    FIRST_FD = 16,  // descriptors of the parent are put above what the child counts on
 };
 
 /* ------------------------------------------------------------------ the image */
@@ -229,101 +226,6 @@ static char **words(struct arena *a, const char *first, const char *const *items
 
 /* ------------------------------------------------------------------ what it says */
 
-struct listener {
-    struct arena *a;
-    struct probe_answer *answer;
-    char line[LINE_MAX];
-    size_t n;
-    bool too_long, ended; // ended: passed, failed, skipped or unknown was said
-    char call[CALL_MAX];  // the last, escaped; however many there are, one is kept
-    size_t n_call;
-    char *output;
-    size_t n_output;
-};
-
-static int runner_hex(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* The next word of a line, its escapes undone. */
-static const char *word(struct arena *a, struct str *rest)
-{
-    struct str w = rest->s ? str_cut(rest, ' ') : (struct str){0};
-    char *text = arena_alloc(a, w.n + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < w.n; i++) {
-        int high = w.s[i] == '%' && i + 2 < w.n ? runner_hex(w.s[i + 1]) : -1;
-        int low = high >= 0 ? runner_hex(w.s[i + 2]) : -1;
-        text[n++] = low >= 0 ? (char)(high * 16 + low) : w.s[i];
-        i += low >= 0 ? 2 : 0;
-    }
-    text[n] = '\0';
-    return text;
-}
-
-static void hear_end(struct listener *l, enum probe_outcome outcome, struct str rest)
-{
-    struct probe_answer *r = l->answer;
-    l->ended = true;
-    r->outcome = outcome;
-    if (outcome == PROBE_FAIL) {
-        const char *code = word(l->a, &rest), *name = word(l->a, &rest);
-        r->code = strtol(code, NULL, 10);
-        r->code_name = *name ? name : NULL;
-    }
-    r->text = word(l->a, &rest);
-}
-
-/* A line that is none of ours (a library that writes to descriptor 3) is passed over. */
-static void hear(struct listener *l, struct str line)
-{
-    struct probe_answer *r = l->answer;
-    struct str verb = str_cut(&line, ' ');
-    if (l->ended) {
-        return;
-    }
-    if (str_is(verb, "call") && line.s) {
-        l->n_call = line.n < sizeof l->call ? line.n : sizeof l->call;
-        memcpy(l->call, line.s, l->n_call);
-    } else if (str_is(verb, "fact") && r->facts.n < FACTS_MAX) {
-        const char *key = word(l->a, &line);
-        VEC_PUSH(l->a, &r->facts, (struct probe_fact){key, word(l->a, &line)});
-    } else if (str_is(verb, "passed")) {
-        hear_end(l, PROBE_PASSED, line);
-    } else if (str_is(verb, "failed")) {
-        hear_end(l, PROBE_FAIL, line);
-    } else if (str_is(verb, "unknown")) {
-        hear_end(l, PROBE_UNKNOWN, line);
-    } else if (str_is(verb, "skipped")) {
-        hear_end(l, PROBE_NOT_RUN, line);
-    }
-}
-
-static void take_report(struct listener *l, const char *data, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (data[i] != '\n' && l->n < sizeof l->line) {
-            l->line[l->n++] = data[i];
-        } else if (data[i] != '\n') {
-            l->too_long = true;
-        } else {
-            if (!l->too_long) {
-                hear(l, (struct str){l->line, l->n});
-            }
-            l->n = 0, l->too_long = false;
-        }
-    }
-}
-
-static void listener_take_output(struct listener *l, const char *data, size_t n)
-{
-    size_t room = OUTPUT_MAX - l->n_output, take = n < room ? n : room;
-    for (size_t i = 0; i < take; i++) {
-        l->output[l->n_output++] = data[i] ? data[i] : ' '; // it is shown as a text
-    }
-}
-
 /* Reads what is there; closes the descriptor when nobody can write any more. */
 static void listen_to(struct listener *l, int *fd,
                       void (*take)(struct listener *l, const char *data, size_t n))
@@ -413,7 +315,7 @@ static void watch_child(struct listener *l, struct pipes *p, struct watch *w, in
                                {.fd = l->answer->stopped ? -1 : stop_fd, .events = POLLIN}};
         int ready = poll(fds, 4, patience(w, now));
         if (ready > 0 && fds[0].revents) {
-            listen_to(l, &p->report[0], take_report);
+            listen_to(l, &p->report[0], listener_take_report);
         }
         if (ready > 0 && fds[1].revents) {
             listen_to(l, &p->output[0], listener_take_output);
@@ -492,11 +394,6 @@ static void end_orphans(bool child_is_left)
     (void)prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); // cannot fail
 }
 
-static const char *during(struct arena *a, const struct probe_answer *r)
-{
-    return r->last_call ? arena_printf(a, " in %s", r->last_call) : "";
-}
-
 static const char *left_text(struct arena *a, const struct probe_answer *r)
 {
     return arena_printf(a,
@@ -508,8 +405,6 @@ static const char *left_text(struct arena *a, const struct probe_answer *r)
 static void answer_judge(struct arena *a, const struct watch *w, const struct listener *l,
                          const struct probe_child *c, struct probe_answer *ret)
 {
-    struct str call = {l->call, l->n_call};
-    ret->last_call = l->n_call ? word(a, &call) : NULL;
     if (w->phase == WATCH_LEFT) {
         pid_t parent;
         ret->left = w->pid;
@@ -521,20 +416,20 @@ static void answer_judge(struct arena *a, const struct watch *w, const struct li
     ret->signal = w->gone && WIFSIGNALED(w->status) ? WTERMSIG(w->status) : 0;
     if (ret->stopped) {
         ret->outcome = PROBE_UNKNOWN;
-        ret->text = arena_printf(a, "it was interrupted%s", during(a, ret));
+        ret->text = arena_printf(a, "it was interrupted%s", listener_during(l));
     } else if (w->phase != WATCH_RUNS) {
         ret->outcome = PROBE_TIMED_OUT;
         ret->signal = 0; // our own
         ret->text =
-            arena_printf(a, "no answer within %g s%s", c->deadline_ms / 1000.0, during(a, ret));
+            arena_printf(a, "no answer within %g s%s", c->deadline_ms / 1000.0, listener_during(l));
     } else if (ret->signal) {
         ret->outcome = PROBE_CRASHED;
         ret->text = arena_printf(a, "the process ended by signal %d (%s)%s", ret->signal,
-                                 strsignal(ret->signal), during(a, ret));
+                                 strsignal(ret->signal), listener_during(l));
     } else {
         ret->outcome = PROBE_CRASHED;
         ret->text = arena_printf(a, "the process ended with status %d%s and without an answer",
-                                 WEXITSTATUS(w->status), during(a, ret));
+                                 WEXITSTATUS(w->status), listener_during(l));
     }
     if (ret->left) {
         ret->text = arena_printf(a, "%s%s", ret->text, left_text(a, ret));
@@ -570,7 +465,8 @@ static bool pipes_open(struct pipes *p)
 static void child_wait_for(struct arena *a, const struct probe_child *c, struct pipes *p, pid_t pid,
                            struct probe_answer *ret)
 {
-    struct listener l = {.a = a, .answer = ret, .output = arena_alloc(a, OUTPUT_MAX)};
+    struct listener l;
+    listener_init(&l, a, ret);
     int64_t start = clock_ms();
     struct watch w = {.pid = pid,
                       .pidfd = (int)syscall(SYS_pidfd_open, pid, 0),
@@ -580,7 +476,7 @@ static void child_wait_for(struct arena *a, const struct probe_child *c, struct 
         (void)close(w.pidfd);
     }
     ret->ms = (unsigned)(clock_ms() - start);
-    ret->output = (struct str){l.output, l.n_output};
+    listener_end(&l);
     answer_judge(a, &w, &l, c, ret);
 }
 

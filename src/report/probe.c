@@ -97,6 +97,22 @@ static void no_library_text(const struct out *o, struct arena *a, const struct p
     }
 }
 
+/* The stages that this system does not have. */
+static void absent_here_text(const struct out *o, struct arena *a, const struct probe_report *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->runs.n; i++) {
+        n += r->runs.items[i].absent_here && r->runs.items[i].device <= 0;
+    }
+    if (n) {
+        probe_paragraph(o, a,
+                        arena_printf(a,
+                                     "Not available on Windows: %zu stages, which need more than "
+                                     "the drivers' own libraries.",
+                                     n));
+    }
+}
+
 /* The last lines of what the libraries wrote, which often say more than a code. */
 static void output_text(const struct out *o, struct arena *a, const struct probe_run *run)
 {
@@ -170,6 +186,7 @@ static const char *verdict_text(const struct probe_report *r)
 void report_probe_sum(const struct out *o, struct arena *a, const struct probe_report *r)
 {
     no_library_text(o, a, r);
+    absent_here_text(o, a, r);
     not_run_text(o, a, r);
     if (r->first_failure) {
         failure_text(o, a, r, r->first_failure);

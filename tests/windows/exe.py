@@ -28,7 +28,7 @@ import check  # noqa: E402
 
 TOP = Path(__file__).resolve().parent.parent.parent
 SYSTEM = {"ADVAPI32.dll", "KERNEL32.dll", "SHELL32.dll", "msvcrt.dll"}
-ABSENT = ["probe", "container", "export", "fleet", "needs", "mcp"]
+ABSENT = ["container", "export", "fleet", "needs", "mcp"]
 
 
 class Two:

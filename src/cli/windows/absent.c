@@ -1,6 +1,5 @@
 /* The commands that the executable for Windows does not have: each says so. */
 #include "cli/cli.h"
-#include "cli/probing.h"
 #include "cli/setup_apply.h"
 
 static int absent_run(const struct cli_command *self, int argc, char **argv)
@@ -14,19 +13,12 @@ static int absent_run(const struct cli_command *self, int argc, char **argv)
     const struct cli_command command = {                                                           \
         .name = word, .summary = "not available on Windows", .run = absent_run}
 
-ABSENT(cli_probe, "probe");
 ABSENT(cli_container, "container");
 ABSENT(cli_export, "export");
 ABSENT(cli_fleet, "fleet");
 ABSENT(cli_needs, "needs");
 ABSENT(cli_variants, "variants");
 ABSENT(cli_mcp, "mcp");
-
-int cli_probing_run(const struct cli_probing *p, struct probe_report *ret, struct gm_err *err)
-{
-    (void)p, (void)ret;
-    return gm_err_set(err, GM_ERR_UNSUPPORTED, "a probe is not available on Windows");
-}
 
 int cli_setup_apply(struct cli_target *t, const struct setup_plan *plan)
 {

@@ -10,6 +10,7 @@
 #include "base/windows/sys.h"
 #include "cli/cli.h"
 #include "cli/replace.h"
+#include "inject/probe/windows/stage.h"
 
 #include <shellapi.h> // CommandLineToArgvW()
 
@@ -88,6 +89,9 @@ void cli_begin(int *argc, char ***argv)
         *argv = words;
     }
     (void)LocalFree(wide);
+    if (n > 2 && words && strcmp(words[1], "probe") == 0 && strcmp(words[2], STAGE_WORD) == 0) {
+        stage_main(words + 3); // a stage of a probe in a process of its own
+    }
     for (int fd = 0; fd <= 2; fd++) {
         (void)_setmode(fd, _O_BINARY); // what is closed has no mode
     }
