@@ -220,6 +220,47 @@ static void judge_long_paths(struct diag_windows *n, const struct winldr_process
     }
 }
 
+/* cupy with another CUDA_PATH; value NULL: without it. Whether its import works then. */
+static bool cupy_works_with(struct diag_windows *n, const char *cuda_path)
+{
+    struct winldr_python py = *n->py;
+    py.cuda_path = cuda_path;
+    struct winldr_process *p = winldr_python_start(n->files, &py);
+    winldr_import_package(p, &py, "cupy");
+    bool works = !p->raised && !p->cut;
+    for (size_t i = 0; i < p->loads.n; i++) {
+        works &= is_of_hook(p, i) || winldr_is_loaded(&p->loads.items[i]);
+    }
+    return works;
+}
+
+/* A script that ended without a load: CUDA_PATH names a folder without bin. */
+static void report_raised(struct diag_windows *n, const char *package, const char *raised)
+{
+    diag_windows_folders folders = {0};
+    struct diag_windows_finding f = {
+        .cause = "toolkit-missing",
+        .severity = "error",
+        .title = arena_printf(n->arena,
+                              "import %s fails: FileNotFoundError, the folder that it adds for "
+                              "DLLs is not there",
+                              package),
+        .evidence = raised,
+    };
+    diag_windows_find_folders(n, &folders);
+    for (size_t i = 0; i < folders.n && f.repairs.n == 0; i++) {
+        const char *toolkit = winldr_path_folder(n->arena, folders.items[i]);
+        if (winldr_name_is(winldr_path_base(folders.items[i]), "bin") &&
+            cupy_works_with(n, toolkit)) {
+            diag_windows_add_repair(n, &f, diag_windows_variable(n, "CUDA_PATH", toolkit));
+        }
+    }
+    if (f.repairs.n == 0 && cupy_works_with(n, NULL)) {
+        diag_windows_add_repair(n, &f, diag_windows_variable(n, "CUDA_PATH", NULL));
+    }
+    VEC_PUSH(n->arena, &n->findings, f);
+}
+
 /* What failed or is unknown of one import. */
 static void judge_import(struct diag_windows *n, const char *package)
 {
@@ -230,6 +271,10 @@ static void judge_import(struct diag_windows *n, const char *package)
         ((struct diag_windows_process){package, arena_printf(n->arena, "import %s", package), p}));
     if (p->cut && !is_known(n, p->cut)) {
         VEC_PUSH(n->arena, &n->unknown, p->cut);
+    }
+    if (p->raised) {
+        report_raised(n, package, p->raised);
+        return;
     }
     for (size_t i = 0; i < p->loads.n; i++) {
         const struct winldr_load *l = &p->loads.items[i];

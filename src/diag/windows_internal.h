@@ -20,6 +20,10 @@ struct diag_windows_repair diag_windows_directories(const struct diag_windows *n
 struct diag_windows_repair diag_windows_preload(const struct diag_windows *n, const char *path);
 struct diag_windows_repair diag_windows_on_path(const struct diag_windows *n, const char *folder);
 
+/* Sets a variable, or with NULL removes it, in the window that starts the program. */
+struct diag_windows_repair diag_windows_variable(const struct diag_windows *n, const char *name,
+                                                 const char *value);
+
 /* windows_machine.c: what depends on the GPUs, drivers and toolkits of the machine. */
 const struct host_gpu *diag_windows_gpu(const struct diag_windows *n, enum host_vendor vendor);
 void diag_windows_judge_build(struct diag_windows *n);

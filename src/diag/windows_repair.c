@@ -96,6 +96,25 @@ struct diag_windows_repair diag_windows_on_path(const struct diag_windows *n, co
     return r;
 }
 
+struct diag_windows_repair diag_windows_variable(const struct diag_windows *n, const char *name,
+                                                 const char *value)
+{
+    struct arena *a = n->arena;
+    if (!value) {
+        return (struct diag_windows_repair){
+            .says = arena_printf(a, "remove %s, in the window that starts the program", name),
+            .powershell = arena_printf(a, "Remove-Item Env:%s", name),
+            .cmd = arena_printf(a, "set \"%s=\"", name),
+        };
+    }
+    const char *power = str_powershell_word(a, value), *cmd = quote_cmd(a, value);
+    return (struct diag_windows_repair){
+        .says = arena_printf(a, "set %s to %s, in the window that starts the program", name, value),
+        .powershell = power ? arena_printf(a, "$env:%s = %s", name, power) : NULL,
+        .cmd = cmd ? arena_printf(a, "set \"%s=%s\"", name, value) : NULL,
+    };
+}
+
 /* ------------------------------------------------------------------ where a DLL is installed */
 
 static void add_folder(struct diag_windows *n, diag_windows_folders *list, const char *folder)

@@ -516,18 +516,52 @@ static bool is_conda_cupy(struct winldr_files *f, const char *package)
     return at < text.n && rest.s && str_starts(str_trim(rest), "\"conda\"");
 }
 
+/* The toolkit by the nvcc that PATH finds (shutil.which()): the folder above that of nvcc.exe. */
+static const char *toolkit_of_nvcc(struct winldr_files *f, const char *path)
+{
+    for (struct str rest = str_of(path ? path : ""); rest.s;) {
+        const char *folder = str_dup(f->arena, str_cut(&rest, ';'));
+        if (*folder && is_kind(f, join_path(f, folder, "nvcc.exe"), WINLDR_ENTRY_FILE)) {
+            return winldr_path_folder(f->arena, folder);
+        }
+    }
+    return NULL;
+}
+
+/* cupy/_environment.py: get_cuda_path() takes CUDA_PATH if it exists, otherwise nvcc's toolkit;
+ * its bin is added whether it is there or not, and os.add_dll_directory() raises where it is not.
+ * False: the import ended. */
+static bool add_cupy_toolkit(struct winldr_process *p, const struct winldr_python *py,
+                             const char *package)
+{
+    struct winldr_files *f = p->files;
+    bool exists = py->cuda_path && winldr_files_get(f, py->cuda_path)->kind != WINLDR_ENTRY_MISSING;
+    bool conda = is_conda_cupy(f, package);
+    const char *toolkit = exists ? py->cuda_path : toolkit_of_nvcc(f, py->path);
+    if (!toolkit) {
+        return true; // cupy warns and goes on
+    }
+    const char *bin = conda ? toolkit : join_path(f, toolkit, "bin");
+    const char *wide = join_path(f, bin, "x64");
+    if (!winldr_add_directory(p, bin) && !conda) {
+        p->raised = arena_printf(p->arena,
+                                 "cupy calls os.add_dll_directory() for %s, a folder that is not "
+                                 "there; it takes %s for the toolkit %s",
+                                 bin, toolkit,
+                                 exists ? "because CUDA_PATH says so" : "by the nvcc on PATH");
+        return false;
+    }
+    if (is_kind(f, wide, WINLDR_ENTRY_FOLDER)) {
+        (void)winldr_add_directory(p, wide);
+    }
+    return true;
+}
+
 static void import_cupy(struct winldr_process *p, const struct winldr_python *py,
                         const char *package)
 {
-    if (py->cuda_path) {
-        const char *bin = is_conda_cupy(p->files, package)
-                              ? py->cuda_path
-                              : join_path(p->files, py->cuda_path, "bin"),
-                   *wide = join_path(p->files, bin, "x64");
-        (void)winldr_add_directory(p, bin); // a full path, or it is refused there too
-        if (is_kind(p->files, wide, WINLDR_ENTRY_FOLDER)) {
-            (void)winldr_add_directory(p, wide);
-        }
+    if (!add_cupy_toolkit(p, py, package)) {
+        return;
     }
     const char *lib = join_path(p->files, package, ".data\\lib");
     if (is_kind(p->files, lib, WINLDR_ENTRY_FOLDER)) {

@@ -575,6 +575,26 @@ def cupy_of_pip_with_bin(tree):
     cupy_of(tree, '{"cuda": "12.x", "packaging": "pip"}', "bin/")
 
 
+def cupy_with_another_toolkit(tree):
+    """CUDA_PATH is what an older toolkit has left; the one that is there has what cupy needs."""
+    cupy_of_pip(tree)
+    put(tree, "Program Files/NVIDIA GPU Computing Toolkit/CUDA/v12.4/bin/cublas64_12.dll")
+
+
+def cupy_by_nvcc(tree):
+    """CUDA_PATH names nothing, and PATH finds nvcc."""
+    cupy_of_pip(tree)
+    machine(tree, CUDA_PATH="C:\\gone", Path="C:\\Windows\\System32;C:\\tk\\bin")
+    put(tree, "tk/bin/cublas64_12.dll")
+    put(tree, "tk/bin/nvcc.exe")
+
+
+def cupy_bundled(tree):
+    """Without CUDA_PATH its own libraries serve."""
+    cupy_of_pip(tree)
+    put(tree, SITE + "cupy/.data/lib/cublas64_12.dll")
+
+
 RECORD = """ctranslate2/__init__.py,sha256=x,1
 ctranslate2/LibIOMP5md.dll,sha256=x,1
 ctranslate2-4.6.0.dist-info/RECORD,,
@@ -761,7 +781,13 @@ CASES = [
     ("a file that no package had", without_another_file, None, 1, [("dll-missing", "error")],
      ["libiomp5md.dll, which"], 1),
     ("conda's cupy searches CUDA_PATH", cupy_of_conda, None, 3, [], [], 1),
-    ("pip's cupy does not", cupy_of_pip, None, 1, [("dll-missing", "error")], ["cublas64_12.dll, which"], 1),
+    ("pip's cupy adds a folder that is not there", cupy_of_pip, None, 1, [("toolkit-missing", "error")],
+     ["FileNotFoundError", "C:\\conda\\Library\\cuda\\bin, a folder that is not there"], 1),
+    ("the same beside another toolkit", cupy_with_another_toolkit, None, 1, [("toolkit-missing", "error")],
+     ["$env:CUDA_PATH = 'C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA\\v12.4'"], 1),
+    ("the same with libraries of its own", cupy_bundled, None, 1, [("toolkit-missing", "error")],
+     ["Remove-Item Env:CUDA_PATH", 'set "CUDA_PATH="'], 1),
+    ("cupy takes nvcc's toolkit where CUDA_PATH names nothing", cupy_by_nvcc, None, 3, [], [], 1),
     ("pip's cupy searches CUDA_PATH\\bin", cupy_of_pip_with_bin, None, 3, [], [], 1),
     ("a Python for x86", narrow, None, 1, [("library-wrong-architecture", "error")], ["[WinError 193]"], 1),
     ("quotes", odd_folder, "C:\\Users\\ann\\o'neil & co\\.venv", 1,
