@@ -334,6 +334,14 @@ static int gpu_verdict(struct planner *p, struct gm_err *err)
             pin->version = str_dup(p->a, str_cut(&rest, '+')); // that index has one build of each
         }
     }
+    if (p->plan->pins.items.n && setup_is_wsl(p) && !nvidia && other != SETUP_OTHER_XPU) {
+        // ROCm/librocdxg, README: there is no /dev/kfd in WSL.
+        verdict_unknown(p, other == SETUP_OTHER_VULKAN
+                               ? "which Vulkan driver serves this GPU in WSL is not known here"
+                               : "in WSL, ROCm reaches the GPU through AMD's librocdxg and the "
+                                 "driver of Windows, which setup does not install");
+        return 0;
+    }
     if (p->plan->pins.items.n) {
         p->plan->verdict = SETUP_GPU;
         p->plan->sentence = arena_printf(p->a, "%s works on the GPU of %s, %s%s", p->plan->app,
@@ -373,8 +381,10 @@ static int verdict_find(struct planner *p, struct gm_err *err)
         return 0;
     }
     if (p->plan->row->git && p->m->windows) {
-        verdict_unknown(p, "what its uv.lock installs on Windows is not known here; in WSL it is "
-                           "as on Linux (--for rtx-4070-wsl)");
+        bool wsl = p->m->gpu && p->m->gpu->vendor == HOST_NVIDIA;
+        verdict_unknown(p, wsl ? "what its uv.lock installs on Windows is not known here; in WSL "
+                                 "it is as on Linux (--for rtx-4070-wsl)"
+                               : "what its uv.lock installs on Windows is not known here");
         return 0;
     }
     if (!p->m->platform) {

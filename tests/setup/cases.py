@@ -94,6 +94,12 @@ CASES = [
     ("torch-arc", ["torch", "--for", "arc-b580-linux"], "gpu",
      ["torch==2.15.0 --index-url https://download.pytorch.org/whl/xpu", "torch.xpu.device_count()"]),
     ("torch-h100", ["torch", "--for", "h100-linux"], "gpu", ["cuda-toolkit==13.2.2", "nvidia-cublas==13.4.1.3"]),
+    # There is no /dev/kfd in WSL.
+    ("torch-rdna4-wsl", ["torch", "--for", "rx-9070-xt-wsl"], "unknown", ["librocdxg"]),
+    ("llama-rdna3-wsl", ["llama-cpp-python", "--for", "rx-7900-xtx-wsl"], "unknown", ["Vulkan driver"]),
+    ("torch-arc-wsl", ["torch", "--for", "arc-b580-wsl"], "gpu", ["whl/xpu"]),
+    ("speaches-rdna4-windows", ["speaches", "--for", "rx-9070-xt-windows"], "unknown",
+     ["is not known here"]),
     ("jax-h100", ["jax", "--for", "h100-linux"], "gpu", ["'jax[cuda13]==0.12.0.1'"]),
     # CUDA 13 has no Pascal; the last jax whose plugin's cuDNN serves it.
     ("jax-pascal", ["jax", "--for", "gtx-1060-linux"], "gpu", ["'jax[cuda12]==", "nvidia-cudnn-cu12==9."]),
