@@ -247,15 +247,22 @@ static void place_evidence(struct diag *d, struct diag_finding *f, const struct 
 /* One more symptom of a cause that is known already: another library of the same asker, or the
  * same library for another asker. */
 static bool failure_is_known(struct diag *d, const struct diag_failure *x, enum diag_cause cause,
-                             const char *key)
+                             const char *key, const struct places *p)
 {
     struct diag_finding *f = diag_find(d, cause, x->name);
     size_t known = d->report->findings.n;
     f = f ? f : diag_add(d, cause, key, x->name, "");
     bool found = d->report->findings.n == known;
+    bool is_error = f->severity == diag_causes[cause].severity, raised = !is_error && !x->wish;
     if (found) {
-        diag_seen_in(d, f, x->process);
-        diag_stops(d, f, x);
+        if (raised) { // who only wishes for it works without it
+            f->scripts.n = f->askers.n = 0;
+            f->summary = strcmp(f->culprit, x->name) == 0 ? summary_of(d, x, cause, p) : f->summary;
+        }
+        if (!is_error || !x->wish) {
+            diag_seen_in(d, f, x->process);
+            diag_stops(d, f, x);
+        }
         diag_likewise(d, f, x->name);
         if (x->attempt && x->attempt->feature && x->attempt->source == MODEL_FROM_IMPORT) {
             diag_source_evidence(d, f, x->attempt);
@@ -292,7 +299,7 @@ bool diag_rule_not_found(struct diag *d, const struct diag_failure *x)
     }
     enum diag_cause cause = failure_cause(x, &p);
     const char *key = key_of(d, x);
-    if (failure_is_known(d, x, cause, key)) {
+    if (failure_is_known(d, x, cause, key, &p)) {
         return true;
     }
     struct diag_finding *f = diag_add(d, cause, key, x->name, "");

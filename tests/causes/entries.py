@@ -212,7 +212,20 @@ def uses_that_come_to_the_same(exe, folder, show):
         yield "%d orders of torch and torchaudio, %d pairs of whisperx and a part" % (orders, pairs)
 
 
+def wish_of_one_need_of_another(t):
+    """NVRTC is missing: torch needs it, and cuBLAS, which ctranslate2 uses, only wishes for it."""
+    t.python().ctranslate2(rpath="$ORIGIN/../nvidia/cublas/lib")
+    t.pip_cublas("12.8.4.1")
+    t.lib(t.cublas + "/libcublas.so.12", needed=["libcublasLt.so.12"], runpath="$ORIGIN")
+    names = ["libtorch_cpu.so", "libtorch_cuda.so", "libtorch_cuda_linalg.so", "libcudart.so.12"]
+    t.torch(needed=[n for n in names if "linalg" not in n], rpath="$ORIGIN/lib")
+    for name in names:
+        t.lib(t.site + "/torch/lib/" + name, rpath="$ORIGIN")
+
+
 ENTRIES = {
+    "entries-with-a-wish-and-a-need": (wish_of_one_need_of_another, {
+        "ctranslate2": (None, "ok"), "torch": (None, "broken")}, "broken"),
     "entries-without-their-module": (module_that_is_not_there, {"jax": (None, "unknown")},
                                      "unknown"),
     "entries-of-an-unknown-release": (release_that_is_not_known, {"jax": (None, "unknown")},
