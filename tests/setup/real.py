@@ -1,17 +1,19 @@
 #!/usr/bin/python3
 """Carries plans of `setup` out: from an empty folder, with wheels from the package index.
 
-    tests/setup/real.py GPUMEND [NAME...]
+    tests/setup/real.py GPUMEND [--record PAGE] [NAME...]
 
 For each case, the commands of the environment, the packages and the libraries run as they are printed.
-Then: the installer finds no conflict; of a plan for a GPU, `check` with the
-machine's tree as --host finds no error; the real
-import works; and each library that the plan is about opens in a process that has made the import, from
-the environment itself. There is no GPU here: what comes behind the driver is not tried.
+Then: the installer finds no conflict; `check` with the machine's tree as --host finds no error; the real
+import works; each library that the plan is about opens in a process that has made the import, from the
+environment itself; and each file that this process has mapped is the one that `check` names for it.
+There is no GPU here: what comes behind the driver is not tried. --record writes what was seen into the
+rows of PAGE (docs/setup-real.md).
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,7 +26,8 @@ from cases import TREES  # noqa: E402
 from build import write  # noqa: E402
 
 PYTHON = f"3.{sys.version_info[1]}"
-# name: application, machine, libraries that must open behind the import.
+# name: application, machine, libraries that must open behind the import. Those with a slash are the
+# wheel's own, below site-packages: where there are any they are opened, and bring the others.
 CASES = {
     "faster-whisper-ampere": ("faster-whisper", "rtx3060", ["libcublas.so.12"]),
     "faster-whisper-pascal": ("faster-whisper", "gtx1080-driver-580", ["libcublas.so.12"]),
@@ -33,81 +36,147 @@ CASES = {
     "faster-whisper-cpu": ("faster-whisper", "cpu-only", []),
     "ctranslate2-hopper": ("ctranslate2", "h100", ["libcublas.so.12", "libcublasLt.so.12"]),
     "onnxruntime-cuda12": ("onnxruntime", "gtx1080-driver-580", ["libcudnn.so.9", "libcublas.so.12"]),
-    "onnxruntime-cuda13": ("onnxruntime", "rtx3060-new", ["libcudnn.so.9", "libcublas.so.13"]),
+    "onnxruntime-cuda13": ("onnxruntime", "rtx3060-new", ["onnxruntime/capi/libonnxruntime_providers_shared.so",
+                                                            "onnxruntime/capi/libonnxruntime_providers_cuda.so",
+                                                            "libcudnn.so.9", "libcublas.so.13"]),
+    "onnxruntime-cpu": ("onnxruntime", "cpu-only", []),
     "cupy-cuda12": ("cupy", "rtx3060", []),
     "cupy-cuda13": ("cupy", "rtx3060-new", []),
-    "onnxruntime-cpu": ("onnxruntime", "cpu-only", []),
     "llama-cpp-python-cpu": ("llama-cpp-python", "cpu-only", []),
     "jax-cpu": ("jax", "cpu-only", []),
+    "jax-cuda13": ("jax", "rtx3060-new", ["jax_plugins/xla_cuda13/xla_cuda_plugin.so"]),
     "tensorflow-cpu": ("tensorflow", "cpu-only", []),
+    "tensorflow-cuda12": ("tensorflow", "rtx3060", []),
     "torch-ampere": ("torch", "rtx3060", ["libcublas.so.12", "libcudnn.so.9"]),
     "torch-cuda13": ("torch", "rtx3060-new", ["libcublas.so.13", "libcudnn.so.9"]),
-    "openai-whisper-ampere": ("openai-whisper", "rtx3060-new", ["libcublas.so.13", "libcudnn.so.9"]),
+    "bitsandbytes-cuda13": ("bitsandbytes", "rtx3060-new", ["libcublas.so.13"]),
+    "openai-whisper-cuda13": ("openai-whisper", "rtx3060-new", ["libcublas.so.13", "libcudnn.so.9"]),
     "whisperx-ampere": ("whisperx", "rtx3060", ["libcublas.so.12", "libcudnn.so.9"]),
+    "vllm-cuda13": ("vllm", "rtx3060-new", ["libcublas.so.13", "libcudnn.so.9"]),
 }
 MODULES = {"openai-whisper": "whisper", "llama-cpp-python": "llama_cpp"}
-OPEN = """import ctypes, importlib, sys
+# Imports, opens, and prints every file that is then mapped.
+OPEN = """import ctypes, importlib, os, sys, sysconfig
 importlib.import_module(sys.argv[1])
 for name in sys.argv[2:]:
-    ctypes.CDLL(name)
-    paths = [line.split()[-1] for line in open("/proc/self/maps") if name in line]
-    print(name, paths[0] if paths else "?")
-    if not paths or not paths[0].startswith(sys.prefix):
-        sys.exit(f"{name} is not the environment's: {paths[:1]}")
+    ctypes.CDLL(os.path.join(sysconfig.get_path("purelib"), name) if "/" in name else name, ctypes.RTLD_GLOBAL)
+print(*sorted({line.split(None, 5)[5].rstrip() for line in open("/proc/self/maps") if ".so" in line}), sep="\\n")
 """
 
 
 def shell(command, folder, exe):
-    path = f"{exe.parent}:{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": f"{exe.parent}:{os.environ['PATH']}", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    environ.pop("PIP_FIND_LINKS", None)  # The index alone.
     done = subprocess.run(["/bin/sh", "-c", command], cwd=folder, capture_output=True, text=True,
-                          env={**os.environ, "PATH": path, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
-                          stdin=subprocess.DEVNULL, timeout=1800, check=False)
+                          env=environ, stdin=subprocess.DEVNULL, timeout=3600, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
-def faults(exe, top, folder, app, machine, libraries):
+def carried_out(exe, plan, folder):
+    for step in plan["steps"]:
+        if step["kind"] not in ("environment", "packages", "libraries"):
+            continue
+        for command in step["commands"]:
+            status, output = shell(command, folder, exe)
+            # enable ends with 3 where it cannot try the hook: there is no driver here.
+            tried = step["kind"] == "libraries" and "libcuda.so.1 of the driver is not here" in output
+            if status and not (status == 3 and tried):
+                yield f"{command}: status {status}: {output[-1500:]}"
+                return
+
+
+def opened(env, folder, module, libraries, model, seen):
+    """The import and the libraries, against what `check` says of them."""
+    opens = [name for name in libraries if "/" in name] or libraries
+    done = subprocess.run([env / "bin/python", "-c", OPEN, module, *opens], cwd=folder,
+                          capture_output=True, text=True, check=False)
+    libraries = [Path(name).name for name in libraries]
+    if done.returncode:
+        yield f"import {module} and {opens}: {done.stderr[-1500:]}"
+        return
+    mapped = {Path(line).name: Path(line).resolve() for line in done.stdout.splitlines() if line[:1] == "/"}
+    for name in libraries:
+        path = mapped.get(name)
+        if path is None or not path.is_relative_to(env.resolve()):
+            yield f"{name} is not the environment's: {path}"
+    foreseen = {}
+    for process in model["processes"]:
+        for item in process["objects"]:
+            foreseen.setdefault(Path(item["path"]).name, set()).add(Path(item["path"]).resolve())
+    both = sorted(mapped.keys() & foreseen.keys())
+    for name in both:
+        if mapped[name] not in foreseen[name]:
+            yield f"{name} is {mapped[name]}, and check says {sorted(map(str, foreseen[name]))}"
+    seen["mapped"] = len(both)
+    seen["libraries"] = [f"{name} of {mapped[name].parent.relative_to(env.resolve()).as_posix()}"
+                         for name in libraries if name in mapped and mapped[name].is_relative_to(env.resolve())]
+
+
+def faults(exe, top, folder, app, machine, libraries, seen):
     done = subprocess.run([exe, "setup", app, "--root", Path(top) / machine, "--python", PYTHON, "--json"],
                           capture_output=True, text=True, check=False)
     plan = json.loads(done.stdout)
-    for step in plan["steps"]:
-        if step["kind"] in ("environment", "packages", "libraries"):
-            for command in step["commands"]:
-                status, output = shell(command, folder, exe)
-                # enable ends with 3 where it cannot try the hook: there is no driver here.
-                tried = step["kind"] == "libraries" and "libcuda.so.1 of the driver is not here" in output
-                if status and not (status == 3 and tried):
-                    yield f"{command}: status {status}: {output[-1500:]}"
-                    return
-    print("  " + " ".join(f"{p['package']}=={p['version']}" for p in plan["packages"]))
+    seen["plan"] = [f"{p['package']} {p['version']}" for p in plan["packages"]]
+    print("  " + ", ".join(seen["plan"]))
+    found = list(carried_out(exe, plan, folder))
+    if found:
+        yield from found
+        return
     env = Path(folder) / plan["folder"]
     module = MODULES.get(app, app.replace("-", "_"))
-    commands = [f"{env}/bin/python -m pip check"]
-    if plan["device"] != "cpu":
-        commands.append(f"gpumend check --import {module} --host {Path(top) / machine} {env}")
-    for command in commands:
-        status, output = shell(command, folder, exe)
-        if status:
-            yield f"{command}: status {status}: {output[-1500:]}"
-    done = subprocess.run([env / "bin/python", "-c", OPEN, module, *libraries], cwd=folder,
-                          capture_output=True, text=True, check=False)
-    print("  " + done.stdout.replace("\n", "\n  ").replace(str(folder), "<folder>").rstrip())
-    if done.returncode:
-        yield f"import {module} and {libraries}: {done.stderr[-1500:]}"
+    status, output = shell(f"{env}/bin/python -m pip check", folder, exe)
+    if status:
+        yield f"pip check: status {status}: {output[-1500:]}"
+    seen["packages"] = len(json.loads(shell(f"{env}/bin/python -m pip list --format json", folder, exe)[1]))
+    seen["bytes"] = sum(p.lstat().st_size for p in env.rglob("*") if not p.is_dir())
+    done = subprocess.run([exe, "check", "--json", "--import", module, "--host", Path(top) / machine, env],
+                          cwd=folder, capture_output=True, text=True, check=False)
+    model = json.loads(done.stdout)
+    severities = [item["severity"] for item in model["findings"]]
+    # A plan for a CPU does not ask check, which judges what the packages would load for a GPU.
+    asks = plan["device"] != "cpu"
+    seen["check"] = ", ".join([model["verdict"]] + [f"{severities.count(s)} {s}{'s' * (severities.count(s) > 1)}"
+                                                     for s in sorted(set(severities))]) if asks else "not asked"
+    if asks and (done.returncode or "error" in severities):
+        yield f"check: status {done.returncode}: {[f['summary'] for f in model['findings']]}"
+    yield from opened(env, folder, module, libraries, model, seen)
+    print(f"  {seen.get('packages')} packages, {seen['bytes'] >> 20} MiB; check: {seen['check']}; "
+          f"{seen.get('mapped')} files as foreseen; {'; '.join(seen.get('libraries', []))}")
+
+
+def row(name, seen):
+    """A line of the table."""
+    opened_there = "<br>".join(f"`{text}`" for text in seen["libraries"]) or "the import alone"
+    return (f"| {name} | {time.strftime('%Y-%m-%d')} | {PYTHON} | {'<br>'.join(seen['plan'])} | "
+            f"{seen['packages']}, {seen['bytes'] / 1e9:.1f} GB | {seen['check']} | "
+            f"{opened_there}; {seen['mapped']} files mapped where `check` says |")
+
+
+def record(page, name, line):
+    text = page.read_text()
+    old = re.compile(rf"^\| {re.escape(name)} \|.*$", re.MULTILINE)
+    text = old.sub(lambda _: line, text) if old.search(text) else text.rstrip() + "\n" + line + "\n"
+    page.write_text(text)
 
 
 def main():
-    exe, names, bad = Path(sys.argv[1]).resolve(), sys.argv[2:] or list(CASES), 0
+    exe, names, bad, page = Path(sys.argv[1]).resolve(), sys.argv[2:], 0, None
+    if names[:1] == ["--record"]:
+        page, names = Path(names[1]), names[2:]
+    names = names or list(CASES)
     with tempfile.TemporaryDirectory() as top:
         for name, machine in TREES.items():
             write(machine, Path(top) / name)
         for name in names:
-            start = time.monotonic()
+            start, seen = time.monotonic(), {}
             print(f"{name}:", flush=True)
             with tempfile.TemporaryDirectory() as folder:
-                found = list(faults(exe, top, folder, *CASES[name]))
+                found = list(faults(exe, top, folder, *CASES[name], seen))
             bad += bool(found)
             for fault in found:
                 print(f"FAIL {name}: {fault}")
+            if page and not found:
+                record(page, name, row(name, seen))
             print(f"  {'failed' if found else 'passed'}, {time.monotonic() - start:.0f} s", flush=True)
     print(f"{len(names) - bad} passed, {bad} failed")
     return 1 if bad else 0
