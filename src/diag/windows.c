@@ -261,6 +261,21 @@ static void report_raised(struct diag_windows *n, const char *package, const cha
     VEC_PUSH(n->arena, &n->findings, f);
 }
 
+/* bitsandbytes/cextension.py (0.50.2) catches the error of its library: the import goes on, and
+ * what needs the library raises later. */
+static const char *what_failed(struct diag_windows *n, const struct winldr_process *p,
+                               const struct winldr_load *l, const char *package)
+{
+    const char *folder = winldr_path_join(n->arena, n->py->site, "bitsandbytes");
+    const char *path = p->requests.items[l->request]->name;
+    return strcmp(package, "bitsandbytes") == 0 && winldr_path_is_below(path, folder)
+               ? arena_printf(n->arena,
+                              "the load of %s, without which import bitsandbytes goes on and its "
+                              "functions raise,",
+                              winldr_path_base(path))
+               : arena_printf(n->arena, "import %s", package);
+}
+
 /* What failed or is unknown of one import. */
 static void judge_import(struct diag_windows *n, const char *package)
 {
@@ -285,7 +300,7 @@ static void judge_import(struct diag_windows *n, const char *package)
         bool said = is_known(n, evidence);
         if (l->outcome != WINLDR_UNKNOWN) {
             if (!said && !p->cut) { // otherwise a load that is not known may have brought it
-                report_failure(n, p, l, arena_printf(n->arena, "import %s", package), package);
+                report_failure(n, p, l, what_failed(n, p, l, package), package);
             }
             return; // the import ends here
         }

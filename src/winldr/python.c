@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "winldr/cupy.h"
 #include "winldr/path.h"
 #include "winldr/rocm.h"
 
@@ -370,18 +371,58 @@ static void load_torch_files(struct winldr_process *p, const char *lib, const ch
     }
 }
 
+/* A folder that torch adds if it is there. */
+static void add_torch_folder(struct winldr_process *p, const char *folder, const char **folders)
+{
+    if (is_kind(p->files, folder, WINLDR_ENTRY_FOLDER)) {
+        (void)winldr_add_directory(p, folder); // is there
+        *folders = arena_printf(p->arena, "%s;%s", *folders, folder);
+    }
+}
+
+static bool find_cudart(struct winldr_process *p, const char *folders)
+{
+    for (struct str rest = str_of(folders); rest.s;) {
+        struct winldr_names names =
+            winldr_files_list(p->files, str_dup(p->arena, str_cut(&rest, ';')));
+        for (size_t i = 0; i < names.n; i++) {
+            if (starts_with(names.items[i], "cudart64") && name_ends(names.items[i], ".dll")) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A build for CUDA without a cudart of its own takes the toolkit of its release, where the
+ * installer puts it; CUDA_PATH_V12_4, which may name another folder, is not read. */
+static void add_torch_toolkit(struct winldr_process *p, const struct winldr_python *py,
+                              const char **folders)
+{
+    struct winldr_torch torch = winldr_torch_read(p->files, py);
+    if (torch.cuda) {
+        const char *name = arena_printf(
+            p->arena, "C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA\\v%s\\bin",
+            torch.cuda);
+        add_torch_folder(p, name, folders);
+    }
+}
+
 static void import_torch(struct winldr_process *p, const struct winldr_python *py,
                          const char *package)
 {
     static const char *const runtime[] = {"vcruntime140.dll", "msvcp140.dll", "vcruntime140_1.dll"};
     const char *lib = join_path(p->files, package, "lib");
-    const char *library_bin = join_path(p->files, py->folder, "Library\\bin");
     winldr_rocm_initialize(p, py, package);
     (void)winldr_add_directory(p, lib); // a full path
     const char *folders = lib;
-    if (is_kind(p->files, library_bin, WINLDR_ENTRY_FOLDER)) {
-        (void)winldr_add_directory(p, library_bin);
-        folders = arena_printf(p->arena, "%s;%s", lib, library_bin);
+    add_torch_folder(p, join_path(p->files, py->folder, "Library\\bin"), &folders);
+    const char *base = winldr_path_folder(p->files->arena, py->exe);
+    if (!winldr_name_is(base, py->folder)) {
+        add_torch_folder(p, join_path(p->files, base, "Library\\bin"), &folders);
+    }
+    if (!find_cudart(p, folders)) {
+        add_torch_toolkit(p, py, &folders);
     }
     for (size_t i = 0; i < sizeof runtime / sizeof *runtime; i++) {
         (void)winldr_load(p, runtime[i], WINLDR_DEFAULT_DIRS); // kept in p->loads
@@ -502,74 +543,6 @@ struct winldr_torch winldr_torch_read(struct winldr_files *files, const struct w
                                  python_text(a, text, "hip")};
 }
 
-/* conda's build of cupy says so in a file of its own, and adds CUDA_PATH itself
- * (_setup_win32_dll_directory()): there CUDA_PATH is the folder with the DLLs. */
-static bool is_conda_cupy(struct winldr_files *f, const char *package)
-{
-    struct str text;
-    if (!read_text(f, join_path(f, package, ".data\\_wheel.json"), &text)) {
-        return false;
-    }
-    size_t at = str_find(text, "\"packaging\"");
-    struct str rest = {text.s + at, text.n - at};
-    (void)str_cut(&rest, ':'); // the name
-    return at < text.n && rest.s && str_starts(str_trim(rest), "\"conda\"");
-}
-
-/* The toolkit by the nvcc that PATH finds (shutil.which()): the folder above that of nvcc.exe. */
-static const char *toolkit_of_nvcc(struct winldr_files *f, const char *path)
-{
-    for (struct str rest = str_of(path ? path : ""); rest.s;) {
-        const char *folder = str_dup(f->arena, str_cut(&rest, ';'));
-        if (*folder && is_kind(f, join_path(f, folder, "nvcc.exe"), WINLDR_ENTRY_FILE)) {
-            return winldr_path_folder(f->arena, folder);
-        }
-    }
-    return NULL;
-}
-
-/* cupy/_environment.py: get_cuda_path() takes CUDA_PATH if it exists, otherwise nvcc's toolkit;
- * its bin is added whether it is there or not, and os.add_dll_directory() raises where it is not.
- * False: the import ended. */
-static bool add_cupy_toolkit(struct winldr_process *p, const struct winldr_python *py,
-                             const char *package)
-{
-    struct winldr_files *f = p->files;
-    bool exists = py->cuda_path && winldr_files_get(f, py->cuda_path)->kind != WINLDR_ENTRY_MISSING;
-    bool conda = is_conda_cupy(f, package);
-    const char *toolkit = exists ? py->cuda_path : toolkit_of_nvcc(f, py->path);
-    if (!toolkit) {
-        return true; // cupy warns and goes on
-    }
-    const char *bin = conda ? toolkit : join_path(f, toolkit, "bin");
-    const char *wide = join_path(f, bin, "x64");
-    if (!winldr_add_directory(p, bin) && !conda) {
-        p->raised = arena_printf(p->arena,
-                                 "cupy calls os.add_dll_directory() for %s, a folder that is not "
-                                 "there; it takes %s for the toolkit %s",
-                                 bin, toolkit,
-                                 exists ? "because CUDA_PATH says so" : "by the nvcc on PATH");
-        return false;
-    }
-    if (is_kind(f, wide, WINLDR_ENTRY_FOLDER)) {
-        (void)winldr_add_directory(p, wide);
-    }
-    return true;
-}
-
-static void import_cupy(struct winldr_process *p, const struct winldr_python *py,
-                        const char *package)
-{
-    if (!add_cupy_toolkit(p, py, package)) {
-        return;
-    }
-    const char *lib = join_path(p->files, package, ".data\\lib");
-    if (is_kind(p->files, lib, WINLDR_ENTRY_FOLDER)) {
-        (void)winldr_add_directory(p, lib);
-    }
-    load_files(p, join_path(p->files, package, "_core"), "core.", ".pyd");
-}
-
 static void import_llvmlite(struct winldr_process *p, const struct winldr_python *py,
                             const char *package)
 {
@@ -657,7 +630,7 @@ void winldr_import_package(struct winldr_process *p, const struct winldr_python 
     } else if (strcmp(package, "whisperx") == 0) {
         import_others(p, py, "ctranslate2", "torch");
     } else if (strcmp(package, "cupy") == 0) {
-        import_cupy(p, py, folder);
+        winldr_import_cupy(p, py, folder);
     } else if (strcmp(package, "llvmlite") == 0) {
         import_llvmlite(p, py, folder);
     } else if (strcmp(package, "bitsandbytes") == 0) {

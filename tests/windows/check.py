@@ -147,6 +147,12 @@ def sound(tree):
     put(tree, SITE + "bitsandbytes/libbitsandbytes_cuda128.dll", ["cudart64_999.dll"])
 
 
+def bitsandbytes_without_cudart(tree):
+    """Its import catches the error of its library."""
+    sound(tree)
+    put(tree, SITE + "bitsandbytes/libbitsandbytes_cuda124.dll", ["cudart64_999.dll"])
+
+
 def known(tree, listed=True):
     """A file under the name of a known DLL that a search would end at."""
     sound(tree)
@@ -595,6 +601,37 @@ def cupy_bundled(tree):
     put(tree, SITE + "cupy/.data/lib/cublas64_12.dll")
 
 
+def cupy_14(tree, imports=()):
+    """It asks cuda.pathfinder for NVRTC, here of a wheel, and CUDA_PATH without bin is nothing to it."""
+    cupy_of_pip(tree)
+    (tree / SITE / "cupy/_environment.py").write_text("        nvrtc = load_nvidia_dynamic_lib('nvrtc')\n")
+    put(tree, SITE + "cupy/_core/core.cp312-win_amd64.pyd", ["python312.dll", *imports])
+
+
+def cupy_14_with_nvrtc(tree):
+    """The folder of NVRTC's wheel is searched."""
+    cupy_14(tree, ["nvrtc-builtins64_128.dll"])
+    put(tree, SITE + "nvidia/cuda_nvrtc/bin/nvrtc64_120_0.dll")
+    put(tree, SITE + "nvidia/cuda_nvrtc/bin/nvrtc-builtins64_128.dll")
+
+
+def cupy_14_with_broken_nvrtc(tree):
+    """NVRTC's wheel for another processor."""
+    cupy_14_with_nvrtc(tree)
+    put(tree, SITE + "nvidia/cuda_nvrtc/bin/nvrtc64_120_0.dll", machine=0x14C)
+
+
+def torch_with_toolkit(tree, version="12.4"):
+    """A torch without a cudart of its own takes that of the toolkit of its release."""
+    machine(tree)
+    torch_of(tree, "2.6.0", cuda="12.4", imports=["cudart64_12.dll"])
+    put(tree, f"Program Files/NVIDIA GPU Computing Toolkit/CUDA/v{version}/bin/cudart64_12.dll")
+
+
+def torch_with_another_toolkit(tree):
+    torch_with_toolkit(tree, "12.6")
+
+
 RECORD = """ctranslate2/__init__.py,sha256=x,1
 ctranslate2/LibIOMP5md.dll,sha256=x,1
 ctranslate2-4.6.0.dist-info/RECORD,,
@@ -788,6 +825,15 @@ CASES = [
     ("the same with libraries of its own", cupy_bundled, None, 1, [("toolkit-missing", "error")],
      ["Remove-Item Env:CUDA_PATH", 'set "CUDA_PATH="'], 1),
     ("cupy takes nvcc's toolkit where CUDA_PATH names nothing", cupy_by_nvcc, None, 3, [], [], 1),
+    ("bitsandbytes goes on without its library", bitsandbytes_without_cudart, None, 1, [("dll-missing", "error")],
+     ["libbitsandbytes_cuda124.dll, without which import bitsandbytes goes on"], 1),
+    ("cupy 14 and CUDA_PATH without bin", cupy_14, None, 3, [], [], 1),
+    ("cupy 14 and NVRTC's wheel", cupy_14_with_nvrtc, None, 3, [], [], 1),
+    ("cupy 14 and NVRTC for x86", cupy_14_with_broken_nvrtc, None, 1, [("library-wrong-architecture", "error")],
+     ["nvrtc64_120_0.dll"], 1),
+    ("torch takes cudart of its toolkit", torch_with_toolkit, None, 3, [], [], 1),
+    ("and of no other", torch_with_another_toolkit, None, 1, [("library-not-on-path", "error")],
+     ["cudart64_12.dll"], 1),
     ("pip's cupy searches CUDA_PATH\\bin", cupy_of_pip_with_bin, None, 3, [], [], 1),
     ("a Python for x86", narrow, None, 1, [("library-wrong-architecture", "error")], ["[WinError 193]"], 1),
     ("quotes", odd_folder, "C:\\Users\\ann\\o'neil & co\\.venv", 1,
