@@ -420,6 +420,14 @@ static void log_take_line(struct log *l, struct str s)
     take_screen(l, &line);
 }
 
+/* A script's line that would print a message, as in `echo "NVIDIA kernel module not loaded"`: the
+ * script is shown here, not what it printed. A variable may have been printed by hand. */
+static bool is_echo(struct str s)
+{
+    bool quoted = str_starts(s, "echo \"") || str_starts(s, "echo '");
+    return quoted && s.n > 6 && str_find_char(s, '$') == s.n;
+}
+
 /* One plain line, or a piece of one. A note's mark is left out, and is a literal all the same. */
 static void log_take_piece(struct log *l, const char *text, size_t n)
 {
@@ -428,7 +436,7 @@ static void log_take_piece(struct log *l, const char *text, size_t n)
     if (is_note) {
         s = str_trim((struct str){s.s + 5, s.n - 5});
     }
-    if (!s.n) {
+    if (!s.n || is_echo(s)) {
         l->table = l->rows ? TABLE_NONE : l->table;
         return;
     }

@@ -107,12 +107,9 @@ static const char *gfx_override(const struct log_matched *m)
 {
     static const struct {
         const char *begins, *is, *override;
-    } nearest[] = {{"gfx902", "gfx900", "9.0.0"},
-                   {"gfx909", "gfx900", "9.0.0"},
-                   {"gfx90c", "gfx900", "9.0.0"},
-                   {"gfx101", "gfx1010", "10.1.0"},
-                   {"gfx103", "gfx1030", "10.3.0"},
-                   {"gfx110", "gfx1100", "11.0.0"},
+    } nearest[] = {{"gfx902", "gfx900", "9.0.0"},   {"gfx909", "gfx900", "9.0.0"},
+                   {"gfx90c", "gfx900", "9.0.0"},   {"gfx101", "gfx1010", "10.1.0"},
+                   {"gfx103", "gfx1030", "10.3.0"}, {"gfx110", "gfx1100", "11.0.0"},
                    {"gfx115", "gfx1100", "11.0.0"}};
     for (size_t i = 0; i < m->n + m->n_facts; i++) { // what the entry rests on goes first
         const struct log_fact *f = i < m->n ? m->items[i] : m->facts[i - m->n];
