@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "kb/serves.h"
 #include "model/gpu.h"
 #include "py/dist.h"
 
@@ -202,4 +203,124 @@ enum host_state chooser_has_kernels(const struct chooser *c, const char *gfx)
                    in_a_release(c, gfx, NULL)
                ? HOST_YES
                : HOST_NO;
+}
+
+/* ------------------------------------------------------------------ builds for CUDA */
+
+/* The least driver for a CUDA: of its major by minor-version compatibility, which begins with CUDA
+ * 11; before it, of that release. NULL: not known. */
+static const char *driver_floor(const struct chooser *c, const char *cuda)
+{
+    size_t major = strcspn(cuda, "."), n = strlen(cuda);
+    const char *own = NULL;
+    for (size_t i = 0; i < c->drivers.n; i++) {
+        const struct kb_driver *d = &c->drivers.rows[i];
+        if (d->kind == KB_DRIVER_MINOR && strlen(d->cuda) == major &&
+            strncmp(d->cuda, cuda, major) == 0) {
+            return d->linux_min;
+        }
+        if (d->kind == KB_DRIVER_TOOLKIT && strncmp(d->cuda, cuda, n) == 0 &&
+            (!d->cuda[n] || d->cuda[n] == '.') &&
+            (!own || host_version_cmp(d->linux_min, own) < 0)) {
+            own = d->linux_min;
+        }
+    }
+    return own;
+}
+
+const char *chooser_last_driver(const struct chooser *c, const struct host_gpu *g)
+{
+    const struct host_fact *capability = &g->compute_capability;
+    unsigned number = capability->state == HOST_YES ? kb_isa_number(capability->value) : 0;
+    const char *sm = arena_printf(c->a, "sm_%u", number);
+    for (size_t i = 0; i < c->drivers.n; i++) {
+        const struct kb_driver *d = &c->drivers.rows[i];
+        if (d->kind == KB_DRIVER_LAST && choose_strs_list(&d->sm, sm)) {
+            return d->linux_min;
+        }
+    }
+    return NULL;
+}
+
+static const char *cuda_package(enum choose_app app)
+{
+    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
+        if (packages[i].app == app && packages[i].build == BUILD_CUDA) {
+            return packages[i].package;
+        }
+    }
+    return NULL;
+}
+
+static bool is_of_this_machine(const struct chooser *c, const struct kb_build *b)
+{
+    const char *here = chooser_is_on_arm(c) ? "linux-aarch64" : "linux-x86-64";
+    return (b->index_platforms.n == 0 && b->platforms.n == 0) ||
+           choose_strs_list(&b->index_platforms, here) || choose_strs_list(&b->platforms, here);
+}
+
+/* "2.0" of ">=2.0,<3.0" and "==2.0". */
+static const char *first_version(const struct chooser *c, const struct kb_build *b)
+{
+    const char *from = b->versions + strspn(b->versions, "<>=~");
+    return arena_strndup(c->a, from, strcspn(from, ","));
+}
+
+/* What of this a file must tell: what the driver is, and that no newer libcuda stands in for it. */
+static const char *driver_of(const struct chooser *c)
+{
+    const struct host_fact *module = &c->h->nvidia.module;
+    bool sure = module->state == HOST_YES && module->value && c->h->nvidia.compat.n == 0;
+    return sure ? module->value : NULL;
+}
+
+/* Of a later release, or of the same the one that the package index serves. */
+static bool is_better(const struct chooser *c, const struct kb_build *b,
+                      const struct kb_build *than)
+{
+    int order = host_version_cmp(first_version(c, b), first_version(c, than));
+    return order > 0 || (order == 0 && b->is_default);
+}
+
+enum host_state chooser_known_builds(const struct chooser *c, const struct host_gpu *g,
+                                     const struct kb_build **ret_build, const char **ret_driver)
+{
+    const char *package = cuda_package(c->choice->app), *driver = driver_of(c);
+    const struct host_fact *capability = &g->compute_capability;
+    unsigned number = capability->state == HOST_YES ? kb_isa_number(capability->value) : 0;
+    struct kb_isa isa = driver ? kb_isa_of_driver(c->m->kb, driver) : KB_ISA_ANY;
+    const char *newest = NULL;
+    bool any = false, known = true;
+    *ret_build = NULL;
+    *ret_driver = NULL;
+    for (size_t i = 0; package && i < c->builds.n; i++) {
+        const struct kb_build *b = &c->builds.rows[i];
+        if (strcmp(b->package, package) != 0 || !b->cuda || !is_of_this_machine(c, b)) {
+            continue;
+        }
+        any = true;
+        const char *version = first_version(c, b);
+        newest =
+            b->is_default && (!newest || host_version_cmp(version, newest) > 0) ? version : newest;
+        const char *floor = driver_floor(c, b->cuda);
+        bool reached = !driver || !floor || kb_driver_reaches(driver, floor);
+        enum gpu_serves code =
+            number && b->sm.n ? kb_build_serves(b, number, isa) : GPU_SERVES_ABSENT;
+        bool serves = code == GPU_SERVES_NATIVE || code == GPU_SERVES_JIT;
+        bool may = code != GPU_SERVES_NONE;
+        known = known && !(may && !serves && reached);
+        if (serves && reached && (!*ret_build || is_better(c, b, *ret_build))) {
+            *ret_build = b;
+        }
+        if (may && !reached && (!*ret_driver || host_version_cmp(floor, *ret_driver) < 0)) {
+            *ret_driver = floor;
+        }
+    }
+    if (*ret_build) {
+        bool plain = (*ret_build)->is_default && newest &&
+                     host_version_cmp(first_version(c, *ret_build), newest) >= 0;
+        *ret_build = plain ? NULL : *ret_build;
+        return HOST_YES;
+    }
+    return any && known && !chooser_is_on_arm(c) ? HOST_NO : HOST_UNKNOWN;
 }

@@ -4,6 +4,7 @@
  */
 #include "choose/chooser.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -93,35 +94,6 @@ static bool ask_hidden(struct chooser *c, struct choose_candidate *x)
     return against_by(x, "hidden", arena_printf(c->a, "%s hides it", what), command, command);
 }
 
-static bool ask_build(struct chooser *c, struct choose_candidate *x)
-{
-    bool nvidia = x->gpu->vendor == HOST_NVIDIA;
-    if (c->build == BUILD_UNKNOWN || c->build == (nvidia ? BUILD_CUDA : BUILD_ROCM)) {
-        return false;
-    }
-    const char *needs = nvidia ? "CUDA" : "ROCm";
-    bool ctranslate2 = c->choice->app == CHOOSE_APP_CTRANSLATE2;
-    const char *step = arena_printf(
-        c->a,
-        ctranslate2 && chooser_is_on_arm(c) ? "build %s for %s from its source"
-        : ctranslate2 && !nvidia
-            ? "install a build of %s for %s: a wheel from its releases on GitHub (since 4.7.0)"
-            : "install a build of %s for %s",
-        choose_app_name(c->choice->app), needs);
-    if (c->build == BUILD_CPU) {
-        return against(x, "cpu-only-build",
-                       arena_printf(c->a, "%s is built for the CPU alone%s", chooser_app_text(c),
-                                    chooser_is_on_arm(c) ? " on aarch64" : ""),
-                       step);
-    }
-    return against(x, "other-build",
-                   arena_printf(c->a, "%s is built for %s, and this GPU needs %s",
-                                chooser_app_text(c), nvidia ? "ROCm" : "CUDA", needs),
-                   step);
-}
-
-/* ------------------------------------------------------------------ gfx targets */
-
 /* "gfx1031" with "10.3.0" is taken for gfx1030: the last digits are the minor version and the
  * stepping, in hexadecimal. */
 static const char *gfx_of(struct arena *a, const char *override)
@@ -148,6 +120,117 @@ static const struct kb_rocm *override_row(const struct chooser *c, const char *g
     }
     return NULL;
 }
+
+/* What to do where the official ROCm builds have no kernels for the GPU, also not by an override to
+ * the same instruction set; NULL: they have, or that is not known. */
+static const char *own_build_step(struct chooser *c, const struct choose_candidate *x)
+{
+    const char *app = choose_app_name(c->choice->app);
+    const char *gfx = x->gpu->gfx.state == HOST_YES ? x->gpu->gfx.value : NULL;
+    const struct kb_rocm *row = gfx ? override_row(c, gfx, NULL) : NULL;
+    const char *as = row ? gfx_of(c->a, row->override) : NULL;
+    bool listed = false;
+    for (size_t i = 0; i < c->builds.n; i++) {
+        const struct kb_build *b = &c->builds.rows[i];
+        listed = listed || (b->rocm && b->gfx.n && strcmp(b->package, app) == 0);
+    }
+    if (!gfx || !listed || chooser_official_build(c, app, gfx)) {
+        return NULL;
+    }
+    return as && chooser_official_build(c, app, as)
+               ? arena_printf(c->a,
+                              "install a build of %s for ROCm and set HSA_OVERRIDE_GFX_VERSION=%s: "
+                              "the official ones have no kernels for %s, but for %s, whose "
+                              "instructions are the same",
+                              app, row->override, gfx, as)
+               : arena_printf(c->a,
+                              "build %s for ROCm with code for %s: the official builds have none",
+                              app, gfx);
+}
+
+static bool ask_build(struct chooser *c, struct choose_candidate *x)
+{
+    bool nvidia = x->gpu->vendor == HOST_NVIDIA;
+    if (c->build == BUILD_UNKNOWN || c->build == (nvidia ? BUILD_CUDA : BUILD_ROCM)) {
+        return false;
+    }
+    const char *needs = nvidia ? "CUDA" : "ROCm";
+    bool ctranslate2 = c->choice->app == CHOOSE_APP_CTRANSLATE2;
+    const char *step = arena_printf(
+        c->a,
+        ctranslate2 && chooser_is_on_arm(c) ? "build %s for %s from its source"
+        : ctranslate2 && !nvidia
+            ? "install a build of %s for %s: a wheel from its releases on GitHub (since 4.7.0)"
+            : "install a build of %s for %s",
+        choose_app_name(c->choice->app), needs);
+    const char *own = nvidia ? NULL : own_build_step(c, x);
+    step = own ? own : step;
+    if (c->build == BUILD_CPU) {
+        return against(x, "cpu-only-build",
+                       arena_printf(c->a, "%s is built for the CPU alone%s", chooser_app_text(c),
+                                    chooser_is_on_arm(c) ? " on aarch64" : ""),
+                       step);
+    }
+    return against(x, "other-build",
+                   arena_printf(c->a, "%s is built for %s, and this GPU needs %s",
+                                chooser_app_text(c), nvidia ? "ROCm" : "CUDA", needs),
+                   step);
+}
+
+/* Of an application that is not installed: a GPU or driver that no build of it serves. */
+static bool ask_known_builds(struct chooser *c, struct choose_candidate *x)
+{
+    const struct kb_build *build;
+    const char *driver, *app = choose_app_name(c->choice->app);
+    bool windows = c->m->host && c->m->host->windows.is_windows.state == HOST_YES;
+    if (x->gpu->vendor != HOST_NVIDIA || c->dist || windows || has_passed(c, x)) {
+        return false;
+    }
+    enum host_state state = chooser_known_builds(c, x->gpu, &build, &driver);
+    if (state == HOST_YES) {
+        if (build) {
+            VEC_PUSH(
+                c->a, &c->choice->notes,
+                arena_printf(c->a,
+                             "%s: the newest %s that is known to serve it here is %s %s, build %s",
+                             x->name, app, build->package, build->versions, build->build));
+        }
+        return false;
+    }
+    if (state == HOST_UNKNOWN) {
+        return false;
+    }
+    if (!driver) {
+        return against(x, "no-build-serves",
+                       arena_printf(c->a,
+                                    "no build of %s that is known has code for compute capability "
+                                    "%s",
+                                    app, x->gpu->compute_capability.value),
+                       NULL);
+    }
+    const char *last = chooser_last_driver(c, x->gpu);
+    bool none = last && strtoul(last, NULL, 10) < strtoul(driver, NULL, 10);
+    const char *step =
+        none   ? NULL
+        : last ? arena_printf(c->a,
+                              "install NVIDIA's driver %s, the last branch that knows this "
+                              "GPU, then reboot",
+                              last)
+               : arena_printf(c->a,
+                              "install NVIDIA's driver %s or later, if one knows this GPU, "
+                              "then reboot",
+                              driver);
+    return against(x, "no-build-serves",
+                   arena_printf(c->a,
+                                "no build of %s that is known runs with driver %s: the least that "
+                                "one of them needs is %s%s%s",
+                                app, c->h->nvidia.module.value, driver,
+                                none ? ", and the last driver branch for this GPU is " : "",
+                                none ? last : ""),
+                   step);
+}
+
+/* ------------------------------------------------------------------ gfx targets */
 
 /* What HSA_OVERRIDE_GFX_VERSION that is set already makes of it. */
 static bool ask_set_override(struct chooser *c, struct choose_candidate *x, const char *gfx,
@@ -408,8 +491,8 @@ typedef bool question(struct chooser *c, struct choose_candidate *x);
 
 static void candidate_judge(struct chooser *c, struct choose_candidate *x)
 {
-    static question *const questions[] = {ask_state, ask_vendor,   ask_hidden, ask_build,
-                                          ask_gfx,   ask_findings, ask_ran};
+    static question *const questions[] = {ask_vendor,       ask_state, ask_hidden,   ask_build,
+                                          ask_known_builds, ask_gfx,   ask_findings, ask_ran};
     for (size_t i = 0; x->gpu && i < sizeof questions / sizeof *questions; i++) {
         if (questions[i](c, x)) {
             return;

@@ -372,6 +372,18 @@ static void say_whisperx(struct chooser *c)
     }
 }
 
+/* Whether a device was put aside for this cause. */
+static bool was_refused(const struct choose_result *r, const char *cause)
+{
+    for (size_t i = 0; i < r->candidates.n; i++) {
+        const struct choose_candidate *x = &r->candidates.items[i];
+        if (x->cause && strcmp(x->cause, cause) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void chooser_say_notes(struct chooser *c)
 {
     struct choose_result *r = c->choice;
@@ -416,7 +428,7 @@ static void chooser_say_notes(struct chooser *c)
         VEC_PUSH(c->a, &r->notes,
                  "the Python packages of a Windows tree are not looked at here: whether a build of "
                  "one works was not judged");
-    } else if (!c->dist) {
+    } else if (!c->dist && !was_refused(r, "no-build-serves")) {
         const char *where = c->m->env ? arena_printf(c->a, "in %s", c->m->env->prefix) : "here";
         VEC_PUSH(c->a, &r->notes,
                  arena_printf(c->a,
@@ -432,6 +444,7 @@ static int chooser_load(struct chooser *c, struct gm_err *err)
     int rc = kb_models(kb, &c->models, err);
     rc = rc < 0 ? rc : kb_gpus(kb, &c->gpus, err);
     rc = rc < 0 ? rc : kb_rocms(kb, &c->rocms, err);
+    rc = rc < 0 ? rc : kb_drivers(kb, &c->drivers, err);
     return rc < 0 ? rc : kb_builds(kb, &c->builds, err);
 }
 

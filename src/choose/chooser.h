@@ -19,6 +19,7 @@ struct chooser {
     struct kb_gpus gpus;
     struct kb_rocms rocms;
     struct kb_builds builds;
+    struct kb_drivers drivers;
     const struct kb_model *model; // or NULL
     const struct py_dist *dist;   // of the application, or NULL
     enum build build;
@@ -39,6 +40,18 @@ const char *chooser_provider(const struct chooser *c, enum build build);
  * installed, any official build. A build that none of this tells is one's own perhaps: unknown.
  */
 enum host_state chooser_has_kernels(const struct chooser *c, const char *gfx);
+
+/*
+ * Of an application that is not installed: whether any build of it that is known serves the GPU of
+ * NVIDIA under the driver of this machine. NO only if each is known not to, with *ret_driver the
+ * least one with which some build would, or NULL. YES with *ret_build the newest that does, or NULL
+ * if that is what the package index serves.
+ */
+enum host_state chooser_known_builds(const struct chooser *c, const struct host_gpu *g,
+                                     const struct kb_build **ret_build, const char **ret_driver);
+
+/* "470": the last driver branch that knows a GPU of NVIDIA; NULL: not known. */
+const char *chooser_last_driver(const struct chooser *c, const struct host_gpu *g);
 
 /* The newest official build of the package with kernels for the target; NULL: none is known. */
 const struct kb_build *chooser_official_build(const struct chooser *c, const char *package,

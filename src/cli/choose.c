@@ -153,6 +153,19 @@ static int run_gpus(struct choose *c, struct diag_report *findings, struct gm_er
     return 0;
 }
 
+/* A TARGET below the root of Windows cannot be opened here; whether that is why it failed. */
+static bool is_windows_target(struct choose *c)
+{
+    struct gm_err err;
+    struct model_target_options asked = c->t.asked;
+    if (!asked.target || !asked.root_path) {
+        return false;
+    }
+    asked.target = NULL;
+    return model_target_open(&c->target, &c->t.arena, &asked, &err) == 0 && c->target.model.host &&
+           c->target.model.host->windows.is_windows.state == HOST_YES;
+}
+
 /* Runs the application's script in the model, and judges it. */
 static int choose_look(struct choose *c, struct choose_result *ret, struct gm_err *err)
 {
@@ -160,6 +173,13 @@ static int choose_look(struct choose *c, struct choose_result *ret, struct gm_er
     enum choose_app app;
     struct model *m = &c->target.model;
     int rc = model_target_open(&c->target, &c->t.arena, &c->t.asked, err);
+    if (rc < 0 && is_windows_target(c)) {
+        return gm_err_set(err, GM_ERR_USAGE,
+                          "the packages of a Windows tree are not looked at here: leave out %s, or "
+                          "ask gpumend check --root %s %s",
+                          c->t.asked.target, str_shell_word(&c->t.arena, c->t.asked.root_path),
+                          str_shell_word(&c->t.arena, c->t.asked.target));
+    }
     if (rc < 0) {
         return rc;
     }

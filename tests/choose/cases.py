@@ -9,8 +9,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "trees"), str(TESTS / "causes")]
-from build import (ROCM7, amd_nodes, merged, nvidia, rocm, system)  # noqa: E402
-from machines import MACHINES, rx  # noqa: E402
+from build import (ROCM7, amd_nodes, intel_gpu, merged, nvidia, rocm, system)  # noqa: E402
+from machines import MACHINES, RX6700XT, rx  # noqa: E402
 from gpufile import hip_library  # noqa: E402
 from tree import compiled  # noqa: E402
 
@@ -28,6 +28,15 @@ VGPU = merged(system(), nvidia("550.90.07", ("0000:02:00.0", 0x1eb8, "GRID T4-2C
 MX450 = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x1f97, "NVIDIA GeForce MX450")))
 RTX3050M = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x25a2, "NVIDIA GeForce RTX 3050 Laptop GPU")))
 GTX1650 = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x1f82, "NVIDIA GeForce GTX 1650")))
+# Drivers and GPUs that no known build, or none but old ones, can serve.
+K40_390 = merged(system(), nvidia("390.157", ("0000:03:00.0", 0x1023, "Tesla K40m"), is_open=False, pci_class=0x030200))
+K40_470 = merged(system(), nvidia("470.256.02", ("0000:03:00.0", 0x1023, "Tesla K40m"), is_open=False,
+                                  pci_class=0x030200))
+GTX580 = merged(system(), nvidia("390.157", ("0000:03:00.0", 0x1080, "GeForce GTX 580"), is_open=False))
+A100_535 = merged(system(), nvidia("535.183.01", ("0000:3b:00.0", 0x20f1, "NVIDIA A100-PCIE-40GB"), is_open=False,
+                                   pci_class=0x030200))
+MI50 = rx(0x66a1, 0xc0, 90006, 240, 16, amd_nodes(), rocm("6.3.0", *ROCM7))
+ARC = merged(system(), intel_gpu("0000:03:00.0", 0x56a0))
 QUOTA = merged(MACHINES["cpu-only"][1], {"/sys/fs/cgroup/cpu.max": "200000 100000\n"})
 SMALL = merged(MACHINES["cpu-only"][1], {"/sys/fs/cgroup/memory.max": f"{2 << 30}\n"})
 TINY = merged(MACHINES["cpu-only"][1], {"/sys/fs/cgroup/memory.max": f"{1 << 30}\n"})
@@ -125,6 +134,24 @@ CASES = [
      {"device": "cuda", "compute_type": "int8_float32"}),
     ("gtx1080-small", machine("gtx1080-driver-580"), None, ["--model", "small.en"], 0,
      {"device": "cuda", "compute_type": "float32", "fits": "yes"}),
+    ("k40-driver-390", K40_390, None, LARGE, 0,
+     {"device": "cpu", "fallback": True, "cause": "no-build-serves"}),
+    ("k40-driver-390-torch", K40_390, None, ["--app", "torch"], 0, {"device": "cpu", "cause": "no-build-serves"}),
+    ("k40-driver-390-onnxruntime", K40_390, None, ["--app", "onnxruntime"], 0,
+     {"device": "cpu", "cause": "no-build-serves"}),
+    ("k40-driver-390-required", K40_390, None, ["--require-gpu"], 1, {"cause": "no-build-serves"}),
+    ("k40-driver-470", K40_470, None, [], 0, {"device": "cuda", "compute_type": "float32"}),
+    ("gtx580-driver-390", GTX580, None, [], 0, {"device": "cpu", "cause": "no-build-serves"}),
+    ("a100-driver-535-torch", A100_535, None, ["--app", "torch"], 0, {"device": "cuda"}),
+    # The official ROCm wheels of CTranslate2 have no code for gfx1031 and gfx906; nobody's serves Intel.
+    ("rx6700-not-installed", RX6700XT, None, ["--app", "ctranslate2"], 0,
+     {"device": "cpu", "cause": "other-build",
+      "step": "install a build of ctranslate2 for ROCm and set HSA_OVERRIDE_GFX_VERSION=10.3.0: the official ones "
+              "have no kernels for gfx1031, but for gfx1030, whose instructions are the same"}),
+    ("mi50-not-installed", MI50, None, ["--app", "ctranslate2"], 0,
+     {"device": "cpu", "cause": "other-build",
+      "step": "build ctranslate2 for ROCm with code for gfx906: the official builds have none"}),
+    ("arc-without-level-zero", ARC, None, [], 0, {"device": "cpu", "cause": "vendor-not-served"}),
     ("h100-large", H100, None, LARGE, 0,
      {"device": "cuda", "compute_type": "float16", "fits": "yes"}),
     ("h100-torch", H100, None, [*LARGE, "--app", "torch"], 0,
@@ -241,7 +268,7 @@ CASES = [
      {"device": "rocm", "app": "ctranslate2", "cause": None}),
     ("own-build-for-another", machine("rx5700xt"), ct2_own("gfx1100"), LARGE, 0,
      {"device": "cpu", "cause": "gfx-not-covered"}),
-    ("own-build-with-override", machine("rx6700xt"), ct2_own("gfx1030"), LARGE, 0,
+    ("own-build-with-override", RX6700XT, ct2_own("gfx1030"), LARGE, 0,
      {"device": "rocm", "exports.HSA_OVERRIDE_GFX_VERSION": "10.3.0"}),
     ("torch-build-without-the-target", machine("strix-halo"), torch("2.5.1+rocm6.2"), LARGE, 0,
      {"device": "rocm"}),
@@ -253,7 +280,7 @@ CASES = [
      {"device": "rocm", "app": "torch"}),
     ("cpu-build-of-torch-without-label", machine("geforce-desktop"), torch_file(None, None),
      LARGE, 0, {"device": "cpu", "cause": "cpu-only-build"}),
-    ("rocm-override", machine("rx6700xt"), None, [*LARGE, "--app", "torch"], 0,
+    ("rocm-override", RX6700XT, None, [*LARGE, "--app", "torch"], 0,
      {"device": "rocm", "exports.HSA_OVERRIDE_GFX_VERSION": "10.3.0"}),
     ("rocm-override-is-set", machine("rx6700xt-override"), None, [*LARGE, "--app", "torch"], 0,
      {"device": "rocm", "exports.HSA_OVERRIDE_GFX_VERSION": None}),

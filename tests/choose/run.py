@@ -233,6 +233,17 @@ def refusal_faults(exe):
             yield f"{' '.join(arguments)}: status {status}, {output!r}, {errors!r}"
 
 
+def windows_faults(exe, folder):
+    """A TARGET in a Windows tree that choose cannot open: where to ask instead."""
+    (folder / "Windows/System32").mkdir(parents=True)
+    (folder / "Windows/System32/ntoskrnl.exe").touch()
+    done = subprocess.run([exe, "choose", "--root", folder, r"C:\Users\a b\venv"], capture_output=True, text=True,
+                          timeout=30, check=False)
+    if done.returncode != 2 or "packages of a Windows tree are not looked at" not in done.stderr or \
+            r"gpumend check --root" not in done.stderr or r"'C:\Users\a b\venv'" not in done.stderr:
+        yield f"status {done.returncode}: {done.stdout!r} {done.stderr!r}"
+
+
 def build(case, folder):
     name, machine, installed = case[:3]
     if installed:
@@ -272,6 +283,8 @@ def main():
             failed += bool(faults)
             passed += not faults
     faults = list(refusal_faults(exe))
+    with tempfile.TemporaryDirectory() as folder:
+        faults += windows_faults(exe, Path(folder))
     for name in sorted({p.stem for p in (HERE / "golden").iterdir()} - {c[0] for c in CASES}):
         faults.append(f"golden/{name}: there is no such case")
     for fault in faults:
