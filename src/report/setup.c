@@ -114,7 +114,9 @@ static void script_step(const struct out *o, struct arena *a, const struct setup
     out_print(o, OUT_PLAIN, "\n");
     script_comment(o, a, arena_printf(a, "%s. %s", s->title, s->why));
     if (docker && s->kind == SETUP_LIBRARIES) {
-        out_print(o, OUT_PLAIN, "COPY gpumend /usr/local/bin/gpumend\n");
+        out_print(o, OUT_PLAIN,
+                  "# The executable of gpumend lies beside this file.\n"
+                  "COPY gpumend /usr/local/bin/gpumend\n");
     }
     for (size_t i = 0; i < s->commands.n; i++) {
         if (!runs) {
@@ -150,6 +152,11 @@ void report_setup_script(const struct out *o, struct arena *a, const struct setu
     out_print(o, OUT_PLAIN, "%s", begins[form]);
     for (size_t i = 0; i < plan->steps.n; i++) {
         script_step(o, a, &plan->steps.items[i], form);
+    }
+    if (form == REPORT_SETUP_DOCKERFILE && plan->verdict == SETUP_GPU) {
+        out_print(o, OUT_PLAIN,
+                  "\n# The image gets its GPU and the driver from the engine: gpumend "
+                  "container docker prints the command.\n");
     }
 }
 

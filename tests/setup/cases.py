@@ -132,4 +132,5 @@ SCRIPTS = [
      "& 'torch-env\\Scripts\\python.exe' -m pip install torch==2.9.1+cu126"),
     (["faster-whisper", "--for", "rtx-3060-linux", "--script", "dockerfile"], "# faster-whisper works",
      "RUN python3.12 -m venv /opt/faster-whisper-env"),
+    (["torch", "--for", "rtx-3060-linux", "--script", "dockerfile"], "# torch works", "gpumend container docker"),
 ]
