@@ -313,11 +313,28 @@ static void judge_import(struct diag_windows *n, const char *package)
 
 /* ------------------------------------------------------------------ cuDNN by order */
 
-static const char *version_text(struct arena *a, const struct winldr_module *m)
+/* NULL: the file does not say its version. */
+static const char *version_text(struct arena *a, const struct winldr_file *file)
 {
-    struct pe_version v = m->file ? pe_version_read(&m->file->image) : (struct pe_version){0};
+    struct pe_version v = file ? pe_version_read(&file->image) : (struct pe_version){0};
     return v.found ? arena_printf(a, "%u.%u.%u.%u", v.file[0], v.file[1], v.file[2], v.file[3])
-                   : "unknown version";
+                   : NULL;
+}
+
+/* The release of the cuDNN beside a part: some parts (cudnn_graph64_9.dll of 9.28.0.42) do not say
+ * it, and all files of a folder are of one wheel. */
+static const char *release_beside(struct diag_windows *n, const struct winldr_module *part)
+{
+    static const char *const names[] = {"cudnn64_9.dll", "cudnn_ops64_9.dll", "cudnn_cnn64_9.dll"};
+    const char *folder = winldr_path_folder(n->arena, part->path);
+    const char *version = version_text(n->arena, part->file);
+    for (size_t i = 0; !version && i < sizeof names / sizeof *names; i++) {
+        const struct winldr_entry *e =
+            winldr_files_get(n->files, winldr_path_join(n->arena, folder, names[i]));
+        bool readable = e->kind == WINLDR_ENTRY_FILE && e->file->image.state == PE_STATE_OK;
+        version = readable ? version_text(n->arena, e->file) : NULL;
+    }
+    return version;
 }
 
 /* The process after importing one package and then another. */
@@ -356,8 +373,17 @@ static void judge_cudnn(struct diag_windows *n)
     if (!r || !part || !winldr_path_is_below(part->path, lib)) {
         return;
     }
-    const char *mine = version_text(a, r->module), *theirs = version_text(a, part);
-    if (strcmp(mine, theirs) == 0) {
+    const char *mine = version_text(a, r->module->file), *theirs = release_beside(n, part);
+    if (mine && theirs && strcmp(mine, theirs) == 0) {
+        return;
+    }
+    if (!mine || !theirs) {
+        VEC_PUSH(a, &n->unknown,
+                 arena_printf(a,
+                              "after an import of ctranslate2, %s gets %s, and the parts are those "
+                              "of torch; %s does not say its version, so whether the two are of "
+                              "one release is not known",
+                              r->importer->path, r->path, mine ? part->path : r->path));
         return;
     }
     struct diag_windows_finding f = {

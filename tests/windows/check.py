@@ -20,6 +20,7 @@ import gpufile  # noqa: E402
 import host  # noqa: E402
 import wine  # noqa: E402
 
+SITE = "Python312/Lib/site-packages/"
 NEW, OLD = (9, 10, 2, 21), (9, 1, 0, 70)
 
 
@@ -69,6 +70,27 @@ def mixed(tree):
     windows(tree), python(tree), torch(tree), ctranslate2(tree)
 
 
+GRAPH = SITE + "torch/lib/cudnn_graph64_9.dll"
+
+
+def mixed_silent_part(tree):
+    """cudnn_graph64_9.dll of 9.28 has no version; the DLL beside it has."""
+    mixed(tree)
+    put(tree, GRAPH)
+
+
+def same_silent_part(tree):
+    """The same in two copies of one release."""
+    windows(tree), python(tree), torch(tree, version=NEW), ctranslate2(tree)
+    put(tree, GRAPH)
+
+
+def silent_parts(tree):
+    """Nothing there says of which release it is."""
+    same_silent_part(tree)
+    put(tree, SITE + "torch/lib/cudnn64_9.dll")
+
+
 def alone(tree):
     windows(tree), python(tree), ctranslate2(tree)
 
@@ -101,9 +123,6 @@ def homeless(tree):
 def wrong_machine(tree):
     alone(tree)
     put(tree, "Python312/Lib/site-packages/ctranslate2/libiomp5md.dll", machine=0x14C)
-
-
-SITE = "Python312/Lib/site-packages/"
 
 
 def machine(tree, card=host.RTX4090, version="32.0.15.6614", provider=host.NVIDIA, path="", **variables):
@@ -695,6 +714,9 @@ CASES = [
     ("CTranslate2's cuDNN serves torch", mixed, None, 3, [MIXED],
      ["torch_cuda.dll imports cudnn64_9.dll and gets C:\\Python312\\Lib\\site-packages\\ctranslate2"
       "\\cudnn64_9.dll (9.10.2.21)", "(9.1.0.70)", "repair: import torch before ctranslate2"], 1),
+    ("the same where a part does not say its version", mixed_silent_part, None, 3, [MIXED], ["(9.1.0.70)"], 1),
+    ("one release, of which a part says nothing", same_silent_part, None, 3, [], [], 1),
+    ("releases that are not known", silent_parts, None, 3, [], ["does not say its version"], 1),
     ("CTranslate2 without torch", alone, None, 3, [], [], 1),
     ("msvcp140.dll is missing", no_runtime, None, 1, [("dll-missing", "error"), MIXED],
      ["import torch fails: [WinError 126]", "msvcp140.dll, which", "torch_cuda.dll imports",
