@@ -529,6 +529,14 @@ def store_of_user(tree):
         (folder / "python.exe").write_bytes(b"")
 
 
+def store_through_ntfs_3g(tree):
+    """There an alias is a link to a text that says what it is."""
+    store_of_user(tree)
+    for path in (tree / LOCAL / "Microsoft/WindowsApps").rglob("python.exe"):
+        path.unlink()
+        path.symlink_to("unsupported reparse tag 0x8000001b")
+
+
 def store_beside_another(tree):
     store_of_user(tree), python(tree), ctranslate2(tree)
 
@@ -821,6 +829,8 @@ CASES = [
      [f"C:\\Users\\ann\\AppData\\Local\\Packages\\{STORE} (Store)", "packaged process"], 1),
     ("the same by its alias", store_of_user, "C:\\Users\\ann\\AppData\\Local\\Microsoft\\WindowsApps", 3, [],
      ["(Store)"], 1),
+    ("the same through ntfs-3g", store_through_ntfs_3g,
+     "C:\\Users\\ann\\AppData\\Local\\Microsoft\\WindowsApps\\python.exe", 3, [], ["(Store)", "packaged process"], 1),
     ("the Store's Python beside python.org's", store_beside_another, None, 3, [],
      ["(Store)", "(python.org)"], 2),
     ("a virtual environment of the Store's Python", venv_of_store, "C:\\app\\.venv", 3, [],
