@@ -196,6 +196,40 @@ static void load_one(struct model *m, struct model_process *out, const struct mo
     VEC_PUSH(m->arena, &out->attempts, at);
 }
 
+static void show_all(struct ldso_process *p)
+{
+    for (size_t i = 0, n = p->objects.n; i < n && !p->dead && !p->limit; i++) {
+        (void)ldso_dlopen(p, p->main, p->objects.items[i]->path, LDSO_GLOBAL_SCOPE);
+    }
+}
+
+/* Which libraries were opened for all others to see, RTLD_GLOBAL, /proc does not say. Where one
+ * that is mapped does not load without that, some were: all are then. */
+static void load_with_all_seen(struct model *m, struct model_process *out)
+{
+    struct ldso_process *p = out->ldso;
+    VEC(const struct model_attempt *) failed = {0};
+    size_t n_kept = 0;
+    for (size_t i = 0; i < out->attempts.n; i++) {
+        const struct model_attempt *at = &out->attempts.items[i];
+        if (at->failed && at->source == MODEL_FROM_MAPS) {
+            struct model_attempt *copy = arena_alloc(m->arena, sizeof *copy);
+            *copy = *at;
+            VEC_PUSH(m->arena, &failed, copy);
+        } else {
+            out->attempts.items[n_kept++] = *at;
+        }
+    }
+    out->attempts.n = n_kept;
+    if (failed.n) {
+        show_all(p);
+    }
+    for (size_t i = 0; i < failed.n && !p->dead && !p->limit; i++) {
+        const struct model_mapping x = {failed.items[i]->names[0], false};
+        load_one(m, out, &x, true);
+    }
+}
+
 /* Loads what is mapped and the model has not loaded yet, each by its path. What no other file needs
  * comes first, so that libraries get the callers whose RPATH they inherit. */
 static void load_mapped(struct model *m, struct model_process *out)
@@ -205,6 +239,7 @@ static void load_mapped(struct model *m, struct model_process *out)
         bool second = i >= m->mappings.n;
         load_one(m, out, &m->mappings.items[second ? i - m->mappings.n : i], second);
     }
+    load_with_all_seen(m, out);
     model_settle(out);
 }
 
@@ -326,7 +361,8 @@ static struct py_env *started_environment(struct model *m, const struct model_li
     return same && py_env_open(m->root, m->arena, path, &hints, env, &err) == 0 ? env : NULL;
 }
 
-static struct model_process *live_new_process(struct model *m, const char *exe, struct gm_err *err)
+static struct model_process *live_new_process(struct model *m, const char *exe, bool all_seen,
+                                              struct gm_err *err)
 {
     struct model_process *out = arena_alloc(m->arena, sizeof *out);
     struct ldso_process *p = ldso_process_new(m->store, m->arena, &m->config);
@@ -338,7 +374,39 @@ static struct model_process *live_new_process(struct model *m, const char *exe, 
     if (!p->is_static) {
         load_mapped(m, out);
     }
+    if (all_seen) {
+        show_all(p);
+    }
     return out;
+}
+
+static bool lacks_a_symbol(const struct ldso_process *p)
+{
+    bool found = false;
+    for (size_t i = 0; i < p->defects.n && !found; i++) {
+        found = p->defects.items[i].fatal && p->defects.items[i].kind == LDSO_SYMBOL_MISSING;
+    }
+    return found;
+}
+
+/* The next use of a package in `out`. Where that lacks a symbol, `out` becomes a process in which
+ * all that is mapped is seen by it, as an import may have opened it. */
+static void use_next(struct model *m, struct model_process *out, const char *exe,
+                     const char *module)
+{
+    struct gm_err err;
+    size_t known = m->known.n;
+    model_use_loaded(m, out, module);
+    if (lacks_a_symbol(out->ldso)) {
+        struct model_process *again = live_new_process(m, exe, true, &err);
+        m->processes.n--;
+        if (again) {
+            m->known.n = known;
+            model_use_loaded(m, again, module);
+            *out = *again;
+        }
+    }
+    model_settle(out);
 }
 
 /* What each package that is loaded will open at its next use, in a process of its own: which of
@@ -351,12 +419,11 @@ static void use_packages(struct model *m, const char *exe)
     const char *module;
     for (size_t n = 1; n < PACKAGES_MAX; n++) {
         module = first->ldso->is_static ? NULL : model_loaded_module(m, first, n);
-        struct model_process *out = module ? live_new_process(m, exe, &err) : NULL;
+        struct model_process *out = module ? live_new_process(m, exe, false, &err) : NULL;
         if (!out) {
             break;
         }
-        model_use_loaded(m, out, module);
-        model_settle(out);
+        use_next(m, out, exe, module);
     }
     if (!first->ldso->is_static && model_loaded_module(m, first, PACKAGES_MAX)) {
         root_note_cut(m->root,
@@ -366,8 +433,7 @@ static void use_packages(struct model *m, const char *exe)
     }
     module = first->ldso->is_static ? NULL : model_loaded_module(m, first, 0);
     if (module) {
-        model_use_loaded(m, first, module);
-        model_settle(first);
+        use_next(m, first, exe, module);
     }
 }
 
@@ -499,7 +565,7 @@ int model_add_live(struct model *m, const struct model_live *live, struct gm_err
     }
     find_environment(m, live);
     m->live_env = m->env ? m->env : started_environment(m, live);
-    if (!live_new_process(m, live->exe, err)) {
+    if (!live_new_process(m, live->exe, false, err)) {
         return gm_err_wrap(err, "process %d", live->pid);
     }
     use_packages(m, live->exe);

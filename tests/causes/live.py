@@ -261,6 +261,37 @@ def process_that_has_not_loaded_its_packages(exe, folder, show):
 
 
 @answer
+def process_that_has_opened_a_library_for_all(exe, folder, show):
+    """The next library takes its symbols from one that is open with RTLD_GLOBAL, as the providers of
+    onnxruntime do; no DT_NEEDED says so, nor does /proc. Where nobody defines them it is an error."""
+    world = launcher.World(exe, folder)
+    wrong = []
+    for name, symbol, status in (("defined", "Provider_GetHost", 0), ("nowhere", "Other", 1)):
+        made = launcher.Env(world, folder / name)
+        capi = made.site / "onnxruntime/capi"
+        capi.mkdir(parents=True)
+        (capi.parent / "__init__.py").write_text("")
+        state = capi / ("onnxruntime_pybind11_state" + launcher.sysconfig.get_config_var("EXT_SUFFIX"))
+        world.cc("int x;", state, "-shared", "-fPIC")
+        shared, provider = (capi / f"libonnxruntime_providers_{n}.so" for n in ("shared", "cuda"))
+        world.cc("int Provider_GetHost(void) { return 1; }", shared, "-shared", "-fPIC")
+        world.cc(f'__asm__(".section .nv_fatbin,\\"a\\"\\n.long 0\\n.previous"); '
+                 f"int {symbol}(void); int f(void) {{ return {symbol}(); }}", provider,
+                 "-shared", "-fPIC", "-Wl,-z,now")
+        made.dist("onnxruntime-gpu", "1.23.2")
+        process = waiting(made, "import ctypes\nctypes.CDLL(%r)\nctypes.CDLL(%r, ctypes.RTLD_GLOBAL)\n"
+                          % (str(state), str(shared)))
+        try:
+            wrong += ["%s: %s" % (name, w) for w in expect(
+                exe, ["check", "--pid", str(process.pid)], status,
+                *([] if not status else ["needs the symbol Other"]), show=show,
+                verdict=None if status else "ok")]
+        finally:
+            ended(process)
+    return wrong
+
+
+@answer
 def process_whose_program_is_elsewhere(exe, folder, show):
     """A client of an engine has no children and no libraries: it shows nothing of the program."""
     child = subprocess.Popen(["/bin/sleep", "60"], env={})
