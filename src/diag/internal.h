@@ -269,6 +269,8 @@ bool diag_group_works(struct diag *d, size_t group, const struct diag_failure *x
 const struct model_process *diag_works_used_otherwise(struct diag *d, const struct diag_failure *x);
 /* A finding that needs a use between two imports says so. Called when findings are merged. */
 void diag_say_mixed(struct diag *d);
+/* Where Python's imports wait (PEP 810), a finding of a package says when the program meets it. */
+void diag_say_lazy(struct diag *d);
 
 /* ---- rules. Each of the first group is told of one failure and says whether it was its case. */
 bool diag_rule_order(struct diag *d, const struct diag_failure *x);

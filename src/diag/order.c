@@ -81,6 +81,37 @@ static const struct model_process *named(struct diag *d, const char *script)
     return NULL;
 }
 
+/* PEP 810: whether an import at the top of a module waits until the module is used. */
+static bool imports_wait(const struct diag *d)
+{
+    const struct py_env *env = d->m->env;
+    const char *mode = diag_getenv(d, "PYTHON_LAZY_IMPORTS");
+    return env && env->major == 3 && env->minor >= 15 && mode && strcmp(mode, "all") == 0;
+}
+
+static bool is_of_imports(struct diag *d, const struct diag_finding *f)
+{
+    bool all = f->scripts.n && f->severity != DIAG_NOTE;
+    for (size_t i = 0; i < f->scripts.n && all; i++) {
+        const struct model_process *p = named(d, f->scripts.items[i]);
+        all = p && model_n_imports(p) > 0;
+    }
+    return all;
+}
+
+void diag_say_lazy(struct diag *d)
+{
+    for (size_t i = 0; i < d->report->findings.n && imports_wait(d); i++) {
+        struct diag_finding *f = d->report->findings.items[i];
+        if (is_of_imports(d, f)) {
+            f->summary = arena_printf(d->a,
+                                      "%s PYTHON_LAZY_IMPORTS=all: the program meets it where it "
+                                      "first uses the package, not at the import statement.",
+                                      f->summary);
+        }
+    }
+}
+
 void diag_say_mixed(struct diag *d)
 {
     for (size_t i = 0; i < d->report->findings.n; i++) {
@@ -98,14 +129,6 @@ void diag_say_mixed(struct diag *d)
                                       f->summary, f->scripts.items[0]);
         }
     }
-}
-
-/* PEP 810: whether an import at the top of a module waits until the module is used. */
-static bool imports_wait(const struct diag *d)
-{
-    const struct py_env *env = d->m->env;
-    const char *mode = diag_getenv(d, "PYTHON_LAZY_IMPORTS");
-    return env && env->major == 3 && env->minor >= 15 && mode && strcmp(mode, "all") == 0;
 }
 
 /* Where imports wait, the order of the import statements decides nothing. */

@@ -340,6 +340,15 @@ def import_order_of_lazy_imports(t, bad):
     return {"env": {"PYTHON_LAZY_IMPORTS": "all"}}
 
 
+@case("library-missing", "lib-missing", "libnope.so.1",
+      evidence="PYTHON_LAZY_IMPORTS=all: the program meets it where it first uses the package")
+def missing_where_imports_wait(t, bad):
+    t.python().ctranslate2(needed=["libnope.so.1"] if bad else [])
+    t.system_cublas()
+    t.to_python_3_15()
+    return {"env": {"PYTHON_LAZY_IMPORTS": "all"}}
+
+
 @case("stub-libcuda", "ld-library-path-shadow", "libcuda.so.1", repair="LD_LIBRARY_PATH")
 def stub_libcuda(t, bad):
     t.python().ctranslate2()
