@@ -31,7 +31,16 @@ COMPILER = ("/lib64", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/us
 SUITES = {"trace": "tests/watch/trace.py", "guard": "tests/watch/guard.py", "restart": "tests/watch/restart.py",
           "gpucall": "tests/watch/gpucall.py", "probe": "tests/probe/run.py"}
 # (suite, pattern of the failure, why)
-EMULATOR = ()
+EMULATOR = (
+    ("guard", r"first-leaves", "a thread of qemu's own stands in /proc/self/task, so that no process is ever alone"),
+    ("guard", r"lib(model|code)\.so: memory", "what qemu has translated of each library counts as the program's memory"),
+    ("restart", r"fork with libcudart", "qemu writes a line of its own where a program dies of a signal"),
+    ("restart", r"SIGTERM in the delay", "qemu writes a line of its own where a program dies of a signal"),
+    ("probe", r"driver: limited", "qemu takes no limit of a program's addresses, which would be its own"),
+)
+# What no suite asks there: the kernel's pages of 16 and 64 KiB, with which qemu does not load an audit library
+# ("Bad address" of the loader's own text, tests/differential/worlds.py); process_vm_readv, process_vm_writev
+# and seccomp's filters, which qemu does not have.
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 
 
@@ -46,7 +55,8 @@ def made():
         base.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="new-", dir=base.parent) as new:
             done = run("mmdebstrap", "--quiet", "--variant=extract", "--architectures=arm64",
-                       "--aptopt=Apt::Install-Recommends \"false\"", f"--include={PACKAGES}", "bookworm", f"{new}/root")
+                       "--aptopt=Apt::Install-Recommends \"false\"", "--dpkgopt=force-unsafe-io",
+                       f"--include={PACKAGES}", "bookworm", f"{new}/root")
             if done.returncode:
                 raise OSError(done.stdout.strip()[-300:])
             Path(new, "root").rename(base)

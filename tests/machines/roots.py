@@ -61,6 +61,7 @@ def made(name, packages=PACKAGES, kind="machines"):
         base.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="new-", dir=base.parent) as new:
             done = run("mmdebstrap", "--quiet", "--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
+                       "--dpkgopt=force-unsafe-io",
                        "--aptopt=Acquire::Check-Valid-Until \"false\"",    # sid, of a mirror that is behind
                        "--dpkgopt=path-exclude=/usr/share/doc/*", f"--include={packages}", name, f"{new}/root")
             if done.returncode:

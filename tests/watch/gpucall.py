@@ -569,11 +569,14 @@ def elsewhere(bench, env):
         shutil.copy(bench.static, secret)
         os.chmod(bench.folder, 0o755)
         os.chmod(secret, 0o4755)
-        done = subprocess.run([secret, "once"], env=bench.environment("cuMemAlloc_v2 return 2\n",
-                              LD_AUDIT=bench.helper, GPUMEND_TRACE_GPU="-"), user=65534, group=65534,
-                              capture_output=True, text=True, check=False)
-        bench.case("setuid", [differs("told", "gpumend: " in done.stderr, False),
-                              differs("status", done.returncode, 0)])
+        try:
+            done = subprocess.run([secret, "once"], env=bench.environment("cuMemAlloc_v2 return 2\n",
+                                  LD_AUDIT=bench.helper, GPUMEND_TRACE_GPU="-"), user=65534, group=65534,
+                                  capture_output=True, text=True, check=False)
+            bench.case("setuid", [differs("told", "gpumend: " in done.stderr, False),
+                                  differs("status", done.returncode, 0)])
+        except OSError as why:  # a namespace that maps root alone
+            bench.skip("setuid", f"takes a second user: {why.strerror}")
     else:
         bench.skip("setuid", "not root")
     if shutil.which("valgrind"):
