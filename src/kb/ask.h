@@ -194,12 +194,14 @@ const char *ask_two_cudnns(struct ask *k, const struct kb_releases *all,
 /* ask_pair.c, ask_platform.c */
 int form_pair(struct ask *k, struct gm_err *err);
 int form_platform(struct ask *k, struct gm_err *err);
+int form_platforms(struct ask *k, struct gm_err *err);
 int form_wheels(struct ask *k, struct gm_err *err);
 int form_python(struct ask *k, struct gm_err *err);
 
 /* ask_build.c */
 int form_builds(struct ask *k, struct gm_err *err);
 int form_rocm_builds(struct ask *k, struct gm_err *err);
+int form_has_code(struct ask *k, struct gm_err *err);
 
 /* ask_model.c */
 int form_glibc(struct ask *k, struct gm_err *err);

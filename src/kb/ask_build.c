@@ -184,7 +184,23 @@ static const char *wanted_text(struct ask *k, const struct wanted *w)
     return wanted_add(k, text, " on ", w->platform);
 }
 
-/* What the driver must be: to compile PTX where the GPU gets only that, else the floor. */
+/* The first driver that knows the architecture, if it is newer than `least`; or NULL. */
+static const struct kb_driver *gpu_driver(struct ask *k, const struct data *d, const char *sm,
+                                          const char *least)
+{
+    const char *name = arena_printf(k->a, "sm_%d", ask_arch_number(sm));
+    for (size_t i = 0; i < d->drivers.n; i++) {
+        const struct kb_driver *row = &d->drivers.rows[i];
+        if (row->kind == KB_DRIVER_FIRST && ask_has_text(row->sm, name) &&
+            !kb_driver_reaches(least, row->linux_min)) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* What the driver must be: to know the GPU, to compile PTX where the GPU gets only that, else the
+ * floor. */
 static const char *fit_driver(struct ask *k, const struct data *d, const struct kb_build *b,
                               const struct wanted *w)
 {
@@ -195,6 +211,12 @@ static const char *fit_driver(struct ask *k, const struct data *d, const struct 
     bool windows = k->q->said & SAID_WINDOWS;
     if (!row || (windows && !row->windows_min)) {
         return NULL;
+    }
+    const struct kb_driver *gpu =
+        w->sm && !windows ? gpu_driver(k, d, w->sm, row->linux_min) : NULL;
+    if (gpu) {
+        HIT(k, KB_AREA_DRIVERS, gpu);
+        return arena_printf(k->a, "%s (that knows the GPU)", gpu->linux_min);
     }
     if (jit || w->driver) {
         HIT(k, KB_AREA_DRIVERS, row);
@@ -687,4 +709,10 @@ int form_rocm_builds(struct ask *k, struct gm_err *err)
     return k->q->said & (SAID_DOES | SAID_WINDOWS | SAID_AARCH64) || (k->q->n_spans == 0 && builds)
                ? form_builds(k, err)
                : 0;
+}
+
+/* "does torch 2.10 have kernels for gfx1101" */
+int form_has_code(struct ask *k, struct gm_err *err)
+{
+    return k->q->said & SAID_DOES ? form_builds(k, err) : 0;
 }

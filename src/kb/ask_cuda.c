@@ -791,6 +791,12 @@ int form_cudnn(struct ask *k, struct gm_err *err)
     return t.lines.n > 0 || k->answer->hits.n > before;
 }
 
+static int older_cudnn_first(const void *one, const void *two)
+{
+    const struct kb_cudnn *const *a = one, *const *b = two;
+    return ask_compare((*a)->cudnn, (*b)->cudnn);
+}
+
 /* "which cuDNN goes with CUDA 12.4": of the support matrices that were read. */
 int form_cudnn_of_cuda(struct ask *k, struct gm_err *err)
 {
@@ -802,20 +808,28 @@ int form_cudnn_of_cuda(struct ask *k, struct gm_err *err)
     if (rc < 0 || k->missing || arch.gfx) {
         return rc < 0 ? rc : 0;
     }
+    VEC(const struct kb_cudnn *) rows = {0};
     for (size_t i = 0; i < c.n; i++) {
         const struct kb_cudnn *row = &c.rows[i];
         bool has = true;
         if (cuda) {
             has = strchr(cuda, '.') ? ask_has_text(row->cuda, cuda) : atoi(cuda) == row->cuda_major;
         }
-        if (!has || (arch.sm && !ask_has_text(row->sm, arch.sm)) ||
-            (last && strcmp(row->cudnn, last) == 0)) {
-            continue;
+        if (has && (!arch.sm || ask_has_text(row->sm, arch.sm))) {
+            VEC_PUSH(k->a, &rows, row);
         }
-        HIT(k, KB_AREA_CUDNNS, row);
-        list = arena_printf(k->a, "%s%s%s", list, list[0] ? ", " : "", row->cudnn);
-        first = !first || ask_compare(row->cudnn, first) < 0 ? row->cudnn : first;
-        last = !last || ask_compare(row->cudnn, last) > 0 ? row->cudnn : last;
+    }
+    if (rows.n > 0) {
+        qsort(rows.items, rows.n, sizeof *rows.items, older_cudnn_first);
+    }
+    for (size_t i = 0; i < rows.n; i++) {
+        const char *version = rows.items[i]->cudnn;
+        HIT(k, KB_AREA_CUDNNS, rows.items[i]);
+        if (!last || strcmp(version, last) != 0) {
+            list = arena_printf(k->a, "%s%s%s", list, list[0] ? ", " : "", version);
+        }
+        first = first ? first : version;
+        last = version;
     }
     if (!first) {
         return 0;

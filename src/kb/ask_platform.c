@@ -253,3 +253,22 @@ int form_wheels(struct ask *k, struct gm_err *err)
     }
     return rc;
 }
+
+/* "which platforms does torch 2.9 have wheels for" */
+int form_platforms(struct ask *k, struct gm_err *err)
+{
+    struct ask_releases mine;
+    int rc = ask_releases_find(k, &mine, err), found = 0;
+    for (size_t i = 0; rc == 0 && !k->missing && i < mine.items.n; i++) {
+        const struct ask_release *r = &mine.items.items[i];
+        if (!r->row || r->row->platforms.n == 0) {
+            ask_missing(k, "for which platforms %s has wheels was not read", r->name);
+            return 0;
+        }
+        HIT(k, KB_AREA_RELEASES, r->row);
+        ask_say(k, "%s has wheels for %s in the package index.", r->name,
+                ask_joined(k->a, r->row->platforms));
+        found = 1;
+    }
+    return rc < 0 ? rc : found;
+}

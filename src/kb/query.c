@@ -147,6 +147,11 @@ static const struct form forms[] = {
      SAID_DOES | SAID_WHEEL | SAID_LINUX | SAID_WINDOWS | SAID_X86 | SAID_AARCH64 | SAID_PIP |
          SAID_FIRST | SAID_LAST | SAID_ALL,
      form_wheels},
+    {"which platforms does torch 2.9 have wheels for", NAMED_PACKAGE, 0, NAMED_VERSION,
+     ASKED_SYSTEM, ASKED_RELEASE | ASKED_PACKAGE, SAID_WHEEL | SAID_PIP, form_platforms},
+    {"does torch 2.10 have kernels for gfx1101", NAMED_PACKAGE, DEVICE,
+     NAMED_VERSION | RUNTIMES | NAMED_BUILD, ASKED_ARCH, ASKED_BUILD | ASKED_RELEASE,
+     SAID_DOES | SAID_HERE | SAID_WHEEL | SAID_AARCH64 | SAID_NATIVE | SAID_DEFAULT, form_has_code},
     {"does ctranslate2 4.8.1 need cuDNN", NAMED_PACKAGE | NAMED_VERSION, 0, 0, ASKED_CUDNN, 0,
      SAID_DOES | SAID_WHEEL | SAID_HERE, form_needs_cudnn},
     {"which Python does ctranslate2 4.6.0 add", NAMED_PACKAGE | NAMED_VERSION, 0, 0, ASKED_PYTHON,

@@ -173,6 +173,8 @@ static const struct word entries[] = {
     {"card", ASKED_GPU, 0},
     {"system", ASKED_SYSTEM, 0},
     {"systems", ASKED_SYSTEM, 0},
+    {"platform", ASKED_SYSTEM, 0},
+    {"platforms", ASKED_SYSTEM, 0},
     {"distribution", ASKED_SYSTEM, 0},
     {"distributions", ASKED_SYSTEM, 0},
     {"image", ASKED_IMAGE, 0},
