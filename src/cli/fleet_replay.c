@@ -60,7 +60,7 @@ static const char *name_of_node(struct arena *a, const char *path)
 static _Noreturn void replay_in_child(const char *path, int output)
 {
     struct arena a;
-    struct str text;
+    struct str text, content = {0};
     struct gm_err err = {0};
     struct snapshot s;
     json_t *doc = NULL;
@@ -71,9 +71,10 @@ static _Noreturn void replay_in_child(const char *path, int output)
     cli_arena_init(&a);
     sandbox_enter(&(struct sandbox){0});
     const char *store = path_dir(&a, path_dir(&a, path));
-    int rc = ends_with(path, FLEET_MANIFEST) ? fleet_store_read(&a, store, path, &text, &err)
-                                             : read_snapshot(&a, path, &text);
-    if (rc < 0 || snapshot_decode(&s, &a, text.s, text.n, &err) < 0 ||
+    int rc = ends_with(path, FLEET_MANIFEST)
+                 ? fleet_store_read(&a, store, path, &text, &content, &err)
+                 : read_snapshot(&a, path, &text);
+    if (rc < 0 || snapshot_decode_with(&s, &a, text, content, &err) < 0 ||
         node_look_at_snapshot(&a, &s, &doc, &err) < 0) {
         _exit(CLI_CANNOT);
     }

@@ -1,10 +1,11 @@
 /*
  * Snapshots of many nodes, each content once.
  *
- *   STORE/chunks/HEX             a long text of a snapshot (files' contents), by its SHA-256
- *   STORE/bases/HEX              one manifest of those with the same chunks, by the SHA-256 of
- * their names STORE/nodes/NODE@TIME.manifest   the rest of a node's snapshot, as a difference from
- * its base
+ *   STORE/chunks/HEX             a piece of the contents of a snapshot's files, or a long text, by
+ *                                its SHA-256
+ *   STORE/contents/HEX           the names of the pieces of one environment's contents
+ *   STORE/bases/HEX              one manifest of those with the same contents and texts
+ *   STORE/nodes/NODE@TIME.manifest   the rest of a node's snapshot, as a difference from its base
  *
  * Each file is zstd's; it is written under another name and linked to its own, chunks first and the
  * manifest last: whatever interrupts an add, what is in the store is whole. Nothing is replaced.
@@ -32,8 +33,9 @@ int fleet_store_make(struct arena *a, const char *path, struct gm_err *err) GM_C
 int fleet_store_add(struct arena *a, const char *store, const char *node, const char *made,
                     struct str text, bool *ret_new, struct gm_err *err) GM_CHECK;
 
-/* The document of a manifest again, as JSON. GM_ERR_FORMAT: something of it is damaged. */
+/* The document of a manifest again, as JSON, and its content for snapshot_decode_with(); NULL: the
+ * document has it. GM_ERR_FORMAT: something of it is damaged. */
 int fleet_store_read(struct arena *a, const char *store, const char *manifest, struct str *ret,
-                     struct gm_err *err) GM_CHECK;
+                     struct str *ret_content, struct gm_err *err) GM_CHECK;
 
 #endif

@@ -27,6 +27,7 @@ struct decoder {
     struct gm_err *err;
     const unsigned char *content;
     size_t n_content;
+    struct str given; // in the place of the document's chunks; NULL: these
 };
 
 static int decoder_bad(struct decoder *d, const char *where, const char *what)
@@ -451,6 +452,11 @@ static int read_content(struct decoder *d, const json_t *o)
         return decoder_bad(d, "content", "its size is none, or too large");
     }
     size_t n = (size_t)bytes;
+    if (d->given.s) {
+        d->content = (const unsigned char *)d->given.s;
+        d->n_content = d->given.n;
+        return d->given.n == n ? 0 : decoder_bad(d, "content", "it has another size");
+    }
     if (json_array_size(chunks) != (n + SNAPSHOT_CHUNK_BYTES - 1) / SNAPSHOT_CHUNK_BYTES) {
         return decoder_bad(d, "content", "the number of its chunks does not fit its size");
     }
@@ -668,17 +674,23 @@ static const char *json_problem(const json_error_t *why)
 int snapshot_decode(struct snapshot *ret, struct arena *a, const char *text, size_t n,
                     struct gm_err *err)
 {
+    return snapshot_decode_with(ret, a, (struct str){text, n}, (struct str){0}, err);
+}
+
+int snapshot_decode_with(struct snapshot *ret, struct arena *a, struct str text, struct str content,
+                         struct gm_err *err)
+{
     json_error_t why;
-    if (n > DOCUMENT_BYTES_MAX || too_many_values(text, n)) {
+    if (text.n > DOCUMENT_BYTES_MAX || too_many_values(text.s, text.n)) {
         return gm_err_set(err, GM_ERR_LIMIT, "it is too large to be a snapshot");
     }
-    json_t *doc = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    json_t *doc = json_loadb(text.s, text.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
     if (!doc) {
         return gm_err_set(err, GM_ERR_FORMAT, "line %d: %s", why.line, json_problem(&why));
     }
     *ret = (struct snapshot){.arena = a};
     snap_init(&ret->files, a);
-    struct decoder d = {.s = ret, .arena = a, .err = err};
+    struct decoder d = {.s = ret, .arena = a, .err = err, .given = content};
     int rc = decoder_read_document(&d, doc);
     json_decref(doc);
     return rc;

@@ -69,6 +69,11 @@ json_t *snapshot_encode(struct snapshot *s, struct gm_err *err);
 int snapshot_decode(struct snapshot *ret, struct arena *a, const char *text, size_t n,
                     struct gm_err *err) GM_CHECK;
 
+/* The same for a document whose content was kept elsewhere, and whose chunks are passed over.
+ * `content` lives as long as `a`; its s is NULL: the document has it. */
+int snapshot_decode_with(struct snapshot *ret, struct arena *a, struct str text, struct str content,
+                         struct gm_err *err) GM_CHECK;
+
 /* Where names that are to be taken out come from. Empty texts are passed over. */
 struct snapshot_names {
     snapshot_texts users, hosts;

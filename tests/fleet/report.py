@@ -5,12 +5,14 @@ Nodes are lines of `export ndjson` of machines of tests/trees, each repeated, wi
 driver, a kernel, a C library, an environment, a lost GPU. The report must name each of them and nobody else, count
 the causes, say what changed since the last sweep, and name damaged lines without stopping.
 """
+import base64
 import copy
 import json
 import os
 import random
 import re
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -263,6 +265,41 @@ def store_of(exe, folder, counts):
     counts.judge("a damaged chunk", damaged and "geforce-desktop" not in damaged, damaged)
 
 
+def raw_frame(data):
+    """As zstd has it (RFC 8878), with raw blocks."""
+    blocks = [data[i:i + (1 << 17)] for i in range(0, len(data), 1 << 17)]
+    return b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(data)) + b"".join(
+        struct.pack("<I", len(b) << 3 | (i == len(blocks) - 1))[:3] + b for i, b in enumerate(blocks))
+
+
+def shared_content(exe, folder, counts):
+    """Environments of which one has a library more than the other share the contents of all others, and come back as they were."""
+    root, store = folder / "shared", folder / "shared-store"
+    root.mkdir()
+    text = json.loads(run(exe, "snapshot", "--root", folder / "trees/geforce-desktop")[1])
+    common, more = random.Random(5).randbytes(3 << 20), random.Random(6).randbytes(1000)
+    sizes = []
+    for name, data in (("a", common), ("b", common[:1 << 20] + more + common[1 << 20:]), ("c", common), ("d", common[:10])):
+        text["content"] = {"bytes": len(data), "chunks": [base64.b64encode(raw_frame(data)).decode()]}
+        text["files"] = [{**f, "whole": True, "size": len(data), "head": [[0, len(data), 0]]} if "head" in f else f for f in text["files"]]
+        (root / f"{name}.json").write_text(json.dumps(text))
+        status, _, err = run(exe, "fleet", "add", store, root / f"{name}.json")
+        counts.judge(f"content {name} is added", status == 0, err)
+        sizes.append(sum(len(x) for x in content(store).values()))
+    counts.judge("a library more costs a piece or two", 3 << 20 < sizes[0] and sizes[1] - sizes[0] < 2300000 and
+                 sizes[2] - sizes[1] < 5000, sizes)
+    one, other = report_of(exe, store), report_of(exe, root)
+    counts.judge("the same answer for contents", one == other and one["nodes"] == 4, f"{one} not {other}")
+    piece = max((store / "chunks").iterdir(), key=lambda p: p.stat().st_size)
+    piece.unlink()
+    lost = {Path(d["file"]).name[0] for d in report_of(exe, store)["damaged"]}
+    counts.judge("a missing piece is damage", {"a", "c"} <= lost and "d" not in lost, lost)
+    for file in (store / "contents").iterdir():
+        file.write_bytes(file.read_bytes()[:20])
+    doc = report_of(exe, store)
+    counts.judge("damaged lists are damage", doc["nodes"] == 0 and len(doc["damaged"]) == 4, doc["damaged"])
+
+
 def hostile_add(exe, folder, counts):
     """What is not a snapshot of a node at a time is refused and named; the others of the same call are added."""
     root, store = folder / "hostile", folder / "hostile-store"
@@ -331,6 +368,7 @@ def main():
         damage(exe, folder, counts)
         snapshots(exe, folder, counts)
         store_of(exe, folder, counts)
+        shared_content(exe, folder, counts)
         hostile_add(exe, folder, counts)
     print(f"{counts.passed} passed, {counts.failed} failed")
     return 1 if counts.failed else 0

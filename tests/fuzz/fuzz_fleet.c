@@ -39,10 +39,10 @@ static void check_lines(struct arena *a, struct str text)
 static void check_manifest(struct arena *a, const char *store, const void *bytes, size_t n)
 {
     struct gm_err err;
-    struct str text;
+    struct str text, content;
     world_write("/store/nodes/n" FLEET_MANIFEST, bytes, n);
     const char *path = arena_printf(a, "%s/nodes/n" FLEET_MANIFEST, store);
-    if (fleet_store_read(a, store, path, &text, &err) == 0) {
+    if (fleet_store_read(a, store, path, &text, &content, &err) == 0) {
         json_t *doc = json_loadb(text.s, text.n, 0, NULL);
         assert(doc);
         json_decref(doc);
