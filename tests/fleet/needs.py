@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a target needs of a node, and whether `check` says the same: tests/fleet/needs.py GPUMEND [--few] [--print] [--evaluate PROGRAM] [--slurm] [--provider FOLDER]
+"""What a target needs of a node, and whether `check` says the same: tests/fleet/needs.py GPUMEND [--few] [--print] [--evaluate PROGRAM] [--slurm] [--provider FOLDER] [--toolkit CHECKOUT] [--dsl FILE]
 
 A matrix: environments (builds of torch for CUDA and ROCm with different code, C library, processor, pages) x the
 machines of tests/trees. For each pair `needs --on NODE` answers what `check --root ENVIRONMENT --host NODE` finds,
@@ -7,7 +7,8 @@ and the expression that `needs --as nfd` prints, over the labels that `export nf
 node on which the environment runs, and admits none on which the driver or the GPU code is what is missing. With --evaluate that expression and the one for CEL are evaluated by Kubernetes' own code
 (evaluate/, built as PROGRAM), and a snapshot of the node answers as its files do. With --slurm those for Slurm's --constraint
 and, from Slurm 23.11 on, --extra are evaluated by a real slurmctld. --few: a part of the matrix. Wheel variants are evaluated by what NVIDIA's provider reports;
-with --provider by its own code, a checkout of wheelnext/nvidia-variant-provider.
+with --provider by its own code, a checkout of wheelnext/nvidia-variant-provider. With --toolkit (a checkout of NVIDIA/nvidia-container-toolkit) and
+--dsl (src/cli/dsl.c of NVIDIA/libnvidia-container) NVIDIA_REQUIRE_CUDA is evaluated by their code.
 """
 import json
 import os
@@ -23,6 +24,7 @@ sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "trees"), str(HERE.parent / "causes")]
 from counted import Counts  # noqa: E402
+import require_cuda  # noqa: E402
 import slurm_match  # noqa: E402
 from build import write  # noqa: E402
 from gpucode import CU121, CU130, cuda_library, cuda_program, hip_library  # noqa: E402
@@ -238,6 +240,15 @@ def evaluate(counts, program, exe, asked, nodes):
     counts.judge("CEL was asked", selected > 100, selected)
 
 
+def require(counts, folder, required, lines):
+    """NVIDIA_REQUIRE_CUDA by the container toolkit, and by libnvidia-container."""
+    programs = [build(folder, Path(option(name)).resolve()) for name, build in (
+        ("--toolkit", require_cuda.toolkit), ("--dsl", require_cuda.libnvidia_container)) if option(name)]
+    facts = {n: line["facts"] or {} for n, line in lines.items()}
+    require_cuda.judge(counts, programs, [(f"{name} on {n}", text, facts[n].get("driver"), facts[n].get("compute_capabilities"), answer)
+                                          for name, n, answer, text in required])
+
+
 def slurm(counts, exe, asked, nodes, folder):
     """Each pair by Slurm: it admits what Kubernetes' labels admit. One slurmctld has all nodes."""
     if missing := slurm_match.missing():
@@ -355,7 +366,7 @@ def memory(counts, exe, name, env, nodes, labels, plain, asked, for_slurm):
 
 def main():
     exe, counts, asked, answers, for_slurm = Path(sys.argv[1]).resolve(), Counts(), [], {}, {}
-    few, wheels = "--few" in sys.argv, []
+    few, wheels, required = "--few" in sys.argv, [], []
     program = option("--evaluate") and Path(option("--evaluate")).resolve()
     with tempfile.TemporaryDirectory(prefix="gpumend-needs.") as folder:
         nodes = {}
@@ -387,16 +398,18 @@ def main():
                      {PREFIX + "nvidia-open", PREFIX + "amd-open"} & set(labels[node]))
                 asked.append((name, node, terms, labels[node], doc["expressions"]["cel"]))
             answers[env] = doc["nodes"]
+            required += [(name, node, answer, doc["expressions"]["require-cuda"]) for answer, node in zip(doc["nodes"], nodes)]
             wheels += [(name, node, answer, doc["expressions"]["wheel-variant"]) for answer, node in zip(doc["nodes"], nodes)]
             for_slurm[name] = env, {n: (terms, labels[n]) for n in nodes}, doc["expressions"]["slurm-extra"], []
         seen = set()
         for env, plain in list(answers.items()):
             if env.name in MODELS:
                 seen |= memory(counts, exe, env.name, env, nodes, labels, plain, asked, for_slurm)
-        variants(counts, wheels, {n: reported(json.loads(run(exe, "export", "ndjson", "--root", path)[1]), option("--provider"))
-                                  for n, path in nodes.items()}, labels)
+        lines = {n: json.loads(run(exe, "export", "ndjson", "--root", path)[1]) for n, path in nodes.items()}
+        variants(counts, wheels, {n: reported(line, option("--provider")) for n, line in lines.items()}, labels)
         counts.judge("memory decides", {("runs", None), ("does-not-run", "too-small")} <= seen or few, seen)
         unknowns(counts, exe, Path(folder))
+        require(counts, Path(folder), required, lines)
         if "--slurm" in sys.argv:
             slurm(counts, exe, for_slurm, nodes, Path(folder) / "slurm")
         if program:
