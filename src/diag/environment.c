@@ -44,7 +44,8 @@ static struct element judge_element(struct diag *d, const char *text)
             arena_printf(d->a, "%s, which is relative to the working directory", text),
             path_normal(d->a, model_absolute(d->m, text)), false};
     }
-    if (*text == '/' && !strchr(text, '$') && !model_is_folder(d->m, text)) {
+    if (*text == '/' && !strchr(text, '$') && !model_is_folder(d->m, text) &&
+        !model_denied_at(d->m, text)) {
         return (struct element){arena_printf(d->a, "%s, which is not a folder", text), NULL, true};
     }
     return (struct element){NULL, text, false};

@@ -471,6 +471,18 @@ def packages_that_may_not_be_seen(exe, folder, show):
 
 
 @answer
+def path_element_that_may_not_be_seen(exe, folder, show):
+    """A folder of LD_LIBRARY_PATH in one that is closed to this user is not said to be none."""
+    tree = Tree(folder / "tree").python().ctranslate2()
+    tree.pip_cublas()
+    tree.real(tree.site + "/nvidia").chmod(closed(0o700))
+    _, text, _ = run(as_nobody(exe, folder), ["check", "--root", str(tree.top), tree.prefix, "--env",
+                                              "LD_LIBRARY_PATH=" + tree.cublas, "--json"])
+    found = [f["cause"] for f in json.loads(text)["findings"]]
+    return [] if found == ["library-unreadable"] else ["found: %s" % found]
+
+
+@answer
 def driver_comes_before_first_use(exe, folder, show):
     """What stops the import comes first, then the machine, then what only the use asks for."""
     tree = Tree(folder / "use").python().ctranslate2().machine(MACHINES["nouveau"][1])
