@@ -871,7 +871,7 @@ static void add_found_by_folders(struct planner *p, struct plan_way *way, const 
     for (size_t i = 0; i < p->report->findings.n; i++) {
         const struct diag_finding *f = p->report->findings.items[i];
         if (f->severity == DIAG_ERROR && strcmp(f->class, "lib-not-on-path") == 0 &&
-            !has_package_repair(f) && is_in_folders(p, f, folders)) {
+            !plan_way_mends(way, f) && is_in_folders(p, f, folders)) {
             VEC_PUSH(p->a, &way->mends, f);
         }
     }

@@ -292,7 +292,7 @@ bool plan_prove(struct plan_work *x, const struct plan_verdict *v, struct plan_w
     }
     for (size_t i = 0; i < x->report->findings.n; i++) {
         const struct diag_finding *f = x->report->findings.items[i];
-        if (f->behind && counterpart(&v->report, f)) {
+        if (f->behind && f->severity == DIAG_WARNING && counterpart(&v->report, f)) {
             VEC_PUSH(x->a, &way->leaves, f);
         }
     }

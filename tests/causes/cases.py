@@ -158,6 +158,16 @@ case("library-missing", "lib-missing", "libnvrtc.so.12", beside=("library-not-on
      name="missing-behind-not-on-path")(not_on_path_and_what_it_asks_for_is_missing)
 
 
+@case("library-not-on-path", "lib-not-on-path", "libcublasLt.so.12", beside=("library-missing",),
+      evidence="libcublas.so.12", repair=r"export LD_LIBRARY_PATH=\S*/nvidia/cublas/lib")
+def not_on_path_and_others_missing(t, bad):
+    """The loader stops at cuBLAS; what the same library needs besides is not installed."""
+    t.python().onnxruntime()
+    t.pip_cublas()
+    for name in () if bad else ORT_NEEDS:
+        t.lib(SYSTEM + "/" + name)
+
+
 @case("ldconfig-not-run", "lib-not-on-path", "libcublas.so.12", repair="ldconfig",
       evidence="/etc/ld.so.conf.d/cuda.conf")
 def ldconfig_not_run(t, bad):

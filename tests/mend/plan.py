@@ -42,6 +42,7 @@ OFFERED = {
     'not-required-by-the-application': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-with-blanks': ['env', 'link', 'hook', 'edit'],
     'not-on-path-and-what-it-asks-for': ['env', 'preload', 'hook', 'edit edit', 'link'],
+    'not-on-path-and-others-missing': ['env', 'preload', 'hook', 'edit'],
     'not-on-path-before-what-is-missing': ['env', 'preload', 'link', 'hook', 'edit'],
     'missing-behind-not-on-path': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-cudnn': ['env', 'preload', 'link', 'hook', 'edit'],
@@ -224,6 +225,10 @@ def try_packages(exe, case, way, plan, folder):
 def judge_shape(way):
     if way["unproved"] is None and way["reach"] in ("packages", "hand"):
         yield "no reason why it is not proved"
+    if len(way["mends"]) != len(set(way["mends"])):
+        yield "it mends one twice: %s" % way["mends"]
+    if any(f["severity"] == "error" for f in way["leaves"]):
+        yield "an error that is not mended is told as a warning that is left"
     for step in way["steps"]:
         if step["command"] and subprocess.run(["sh", "-n", "-c", step["command"]]).returncode:
             yield "no shell takes: " + step["command"]
