@@ -42,7 +42,9 @@ CASES = [
      ["Driver 470.256.02 is there", "sudo ubuntu-drivers install"]),
     ("faster-whisper-pascal", ["faster-whisper", "--root", "gtx1080-driver-580"], "gpu",
      ["int8_float32", "whose last branch is 580"]),
+    # ctranslate2 3.24 has code for it; the faster-whisper of its time needs a PyAV without wheels.
     ("faster-whisper-kepler", ["faster-whisper", "--root", "driver-470"], "cpu", ["device=\"cpu\""]),
+    ("ctranslate2-kepler", ["ctranslate2", "--for", "tesla-k80-linux"], "gpu", ["ctranslate2==3.24.0"]),
     ("faster-whisper-blackwell", ["faster-whisper", "--root", "rtx5090"], "gpu", ["570.26"]),
     ("faster-whisper-blackwell-old", ["faster-whisper", "--root", "rtx5090-driver-550"], "gpu",
      ["570.26 or later"]),
