@@ -75,16 +75,6 @@ static void put_in_order(struct plan *plan)
     }
 }
 
-bool plan_way_mends(const struct plan_way *way, const struct diag_finding *f)
-{
-    for (size_t i = 0; way && i < way->mends.n; i++) {
-        if (way->mends.items[i] == f) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether `a`, tried and no more invasive, mends every error that `b` mends, and another one. */
 static bool outdoes(const struct plan_way *a, const struct plan_way *b)
 {

@@ -40,3 +40,13 @@ void plan_way_add(struct plan_work *x, struct plan_way *way)
 {
     VEC_PUSH(x->a, &x->plan->ways, *way);
 }
+
+bool plan_way_mends(const struct plan_way *way, const struct diag_finding *f)
+{
+    for (size_t i = 0; way && i < way->mends.n; i++) {
+        if (way->mends.items[i] == f) {
+            return true;
+        }
+    }
+    return false;
+}
