@@ -75,15 +75,16 @@ wheel:
 	@scripts/setup build
 	@scripts/wheel dist
 
-# Every package for x86-64 and aarch64, in dist/ (docs/RELEASE.md).
-dist: aarch64
+# Every package for x86-64 and aarch64, and the wheel for Windows, in dist/ (docs/RELEASE.md).
+dist: aarch64 windows
 	@ninja -C $(BUILD) installed
 	@rm -rf $(BUILD)-wheel
 	@scripts/wheel $(BUILD)-wheel
-	@scripts/dist dist $(BUILD) $(BUILD)-aarch64 --wheel $(BUILD)-wheel/*.whl
+	@scripts/dist dist $(BUILD) $(BUILD)-aarch64 --wheel $(BUILD)-wheel/*.whl \
+		--windows $(BUILD)-windows/gpumend.exe
 
 # The packages are installed and used in fresh root file systems.
-test-packages: aarch64
+test-packages: aarch64 windows
 	@ninja -C $(BUILD) installed
 	@python3 tests/run.py --build $(BUILD) $@
 

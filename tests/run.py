@@ -218,7 +218,7 @@ SUITES = [
     Suite("test-windows", "windows-real", 3600, "{py} tests/windows/real.py {build}", "wheels"),
     # Packages are compressed twice, and installed in root file systems that mmdebstrap makes: not part of CI.
     Suite("test-packages", "packages-installed", 3600,
-          "{py} tests/machines/packages.py {build} {build}-aarch64"),
+          "{py} tests/machines/packages.py {build} {build}-aarch64 --windows {build}-windows/gpumend.exe"),
     # In root file systems that mmdebstrap makes, a GiB and a half of them: not part of CI.
     Suite("test-machines", "machines", 3 * 3600, "{py} tests/machines/roots.py {exe}"),
     # By hand, after `make aarch64`: half an hour and more, most of which qemu takes.

@@ -1,24 +1,27 @@
 #!/usr/bin/env python3
 """Every package of a release is installed in a fresh root file system, and used there.
 
-    tests/machines/packages.py BUILD CROSS [--quick]
+    tests/machines/packages.py BUILD CROSS [--windows GPUMEND.EXE] [--quick]
 
 BUILD and CROSS are the build folders of this machine and of aarch64. scripts/dist is run twice, in other
 time zones and umasks, and has to write the same bytes. --quick stops there, but for what each package has
 to contain. The rest needs root, mmdebstrap's root file systems (made once, in the cache of the tests) and, for
 the Python package, a package index with uv and pipx:
 
+- the source archive is unpacked and built in Debian 12 and 13, with what scripts/setup says that a build needs
+  and nothing else, and the executable is used there.
 - Debian 12 and 13: dpkg installs the packages; the executable, the manual, a program that is compiled with
   the header and either library; lintian reports no error.
 - rpm: installed by rpm into an empty root, and into Debian's with the C library; rpmlint reports no error.
 - the tarball in a root with nothing but itself; on aarch64 under qemu's user mode, as every package of it.
-- pip install, uvx and pipx run from a local index; pip takes the wheel for glibc, musl and aarch64.
+- pip install, uvx and pipx run from a local index; pip takes the wheel for glibc, musl, aarch64 and Windows.
 - the image is loaded and run by podman; the recipe is built by rattler-build.
 """
 import argparse
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,8 +34,9 @@ TOP = Path(__file__).resolve().parents[2]
 ROOTS = Path(os.environ.get("GPUMEND_CACHE", Path.home() / ".cache/gpumend")) / "roots"
 QEMU = "qemu-aarch64-static"
 SUITES = {"bookworm": "Debian 12", "trixie": "Debian 13"}
-PACKAGES = ("gcc,libc6-dev,pkgconf,libjansson-dev,libpcre2-dev,libzstd-dev,zlib1g-dev,python3-venv,"
-            "man-db,bash-completion")
+# What a build needs, by scripts/setup, and what the tests of the packages use besides.
+PACKAGES = ",".join([*re.findall(r"^build\|\w+\|([^|]+)", (TOP / "scripts/setup").read_text(encoding="utf-8"), re.M),
+                     "python3-venv", "man-db", "bash-completion"])
 ENGINE = ("podman", "--runtime", "runc", "--cgroup-manager=cgroupfs")
 USES = """
 #include <gpumend.h>
@@ -59,9 +63,9 @@ def skip(name, why):
     print(f"SKIP {name}: {why}")
 
 
-def run(*command, **options):
+def run(*command, timeout=1800, **options):
     return subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False, timeout=900, stdin=subprocess.DEVNULL, **options)
+                          check=False, timeout=timeout, stdin=subprocess.DEVNULL, **options)
 
 
 def works(name, wanted, *command, status=0, **options):
@@ -72,13 +76,13 @@ def works(name, wanted, *command, status=0, **options):
     return done.stdout
 
 
-def builds(build, cross, folder, wheel):
+def builds(build, cross, folder, options):
     """Two runs of scripts/dist, which differ in all that must not matter."""
     epoch = run("git", "-C", TOP, "log", "-1", "--format=%ct").stdout.strip() or "1767225600"
     out = []
     for number, (zone, mask) in enumerate((("UTC", 0o022), ("Asia/Kathmandu", 0o077))):
         out.append(folder / f"dist-{'x' * number}{number}")
-        done = run(TOP / "scripts/dist", out[-1], build, cross, *(["--wheel", wheel] if wheel else []), umask=mask,
+        done = run(TOP / "scripts/dist", out[-1], build, cross, *options, umask=mask,
                    env={**os.environ, "TZ": zone, "SOURCE_DATE_EPOCH": epoch, "PYTHONHASHSEED": str(number)})
         check("scripts/dist", done.returncode == 0, done.stdout)
     sums = [{p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in o.iterdir()} for o in out]
@@ -109,8 +113,9 @@ def of_contents(dist, version):
     with tarfile.open(dist / f"gpumend-{version}.tar.gz") as archive:
         has("source archive", archive.getnames(), "meson.build", "LICENSES/glibc.txt", "CHANGELOG.md", "man/gpumend.1")
     for path in dist.glob("*.whl"):
-        has(path.name, zipfile.ZipFile(path).namelist(), "data/scripts/gpumend", "licenses/LICENSE",
-            "licenses/LICENSES/GPL-3.0.txt", "METADATA")
+        program, licence = ("gpumend.exe", "LICENSE") if "win" in path.name else ("gpumend", "LICENSES/GPL-3.0.txt")
+        has(path.name, zipfile.ZipFile(path).namelist(), f"data/scripts/{program}", "licenses/LICENSE",
+            f"licenses/{licence}", "METADATA", "man1/gpumend.1", "CHANGELOG.md")
 
 
 @contextlib.contextmanager
@@ -121,7 +126,7 @@ def root_of(suite):
         base.parent.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix="new-", dir=base.parent))
         done = run("mmdebstrap", "--quiet", "--variant=minbase", "--aptopt=Apt::Install-Recommends \"false\"",
-                   f"--include={PACKAGES}", suite, new / "root")
+                   "--dpkgopt=force-unsafe-io", f"--include={PACKAGES}", suite, new / "root", timeout=7200)
         if done.returncode:
             raise OSError(done.stdout[-400:])
         (new / "root").rename(base)
@@ -156,6 +161,19 @@ def of_library(name, root, version):
         done = run(*inside(root, "sh", "-c", f"cc {link} /uses.c -o /uses $(pkgconf {flags} gpumend) && /uses"))
         check(f"{name}: a program with the {kind} library", done.returncode == 0 and version in done.stdout,
               done.stdout)
+
+
+def of_source(dist, version):
+    for suite, name in SUITES.items():
+        with root_of(suite) as root:
+            with tarfile.open(dist / f"gpumend-{version}.tar.gz") as archive:
+                archive.extractall(root)
+            done = run(*inside(root, "sh", "-ec", f"cd /gpumend-{version}; scripts/setup --check build; "
+                               "meson setup --prefix=/usr build; ninja -C build installed; "
+                               "meson install -C build --no-rebuild"))
+            check(f"{name}: the source archive is built, without a warning",
+                  done.returncode == 0 and "warning:" not in done.stdout, done.stdout)
+            of_program(f"{name}, source archive", root, version)
 
 
 def of_debian(dist, version):
@@ -263,9 +281,12 @@ def of_wheels(dist, version, folder):
     works("uvx gpumend check", "ok", tools / "bin/uvx", "--index-url", here, "gpumend", "check", "/bin/true", env=own)
     works("pipx run gpumend", f"gpumend {version}", tools / "bin/pipx", "run", "--index-url", here, "gpumend",
           "--version", env={**own, "PATH": f"{tools}/bin:{os.environ['PATH']}"})
+    windows = list(dist.glob("*win_amd64.whl"))
+    if not windows:
+        skip("wheel for Windows", "there is no gpumend.exe (make windows)")
     for platform in ("manylinux_2_17_x86_64", "musllinux_1_1_x86_64", "musllinux_1_2_x86_64", "manylinux_2_17_aarch64",
-                     "manylinux2014_aarch64", "musllinux_1_2_aarch64"):
-        machine = "x86_64" if platform.endswith("x86_64") else "aarch64"
+                     "manylinux2014_aarch64", "musllinux_1_2_aarch64", *(["win_amd64"] if windows else [])):
+        machine = next(m for m in ("x86_64", "aarch64", "win_amd64") if platform.endswith(m))
         more = ["--platform", "musllinux_1_1_" + machine] if platform.startswith("musllinux_1_2") else []
         out = folder / platform
         done = run(tools / "bin/pip", "download", "--index-url", here, "--only-binary=:all:", "--no-deps",
@@ -310,6 +331,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("build", type=Path)
     parser.add_argument("cross", type=Path)
+    parser.add_argument("--windows", type=Path, help="gpumend.exe, if it is built")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--wheel", type=Path, help="what scripts/wheel wrote (default: it is run)")
     parser.add_argument("--dist", type=Path, help="test the packages of this folder, as scripts/dist wrote them")
@@ -327,7 +349,10 @@ def main():
             wheel = next((folder / "wheel").glob("*.whl"), None)
             if not wheel:
                 skip("wheels", done.stdout.strip()[-300:])
-        dist = args.dist or builds(build, cross, folder, wheel)
+        options = ["--wheel", wheel] if wheel else []
+        if args.windows and args.windows.exists():
+            options += ["--windows", args.windows.resolve()]
+        dist = args.dist or builds(build, cross, folder, options)
         of_contents(dist, version)
         if not args.quick:
             of_tarball(dist, version)
@@ -335,6 +360,7 @@ def main():
             if os.geteuid() != 0 or not shutil.which("mmdebstrap"):
                 skip("roots", "they need root and mmdebstrap")
             else:
+                of_source(dist, version)
                 of_debian(dist, version)
                 of_rpm(dist, version)
                 of_image(dist, version, folder)
