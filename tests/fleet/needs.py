@@ -266,8 +266,8 @@ def slurm(counts, exe, asked, nodes, folder):
             status, text, err = run(exe, "needs", "/opt/venv", "--root", env, *more, "--as", "slurm", "--features", features)
             wanted = {n: admits(terms[n][0], terms[n][1]) for n in nodes}
             counts.judge(f"{name}: a constraint", (status == 0) == any(wanted.values()), f"{status} {err} {wanted}")
-            for node in nodes:
-                got = matcher.fits(node, "--constraint=" + text.strip()) if text else False
+            fit = matcher.fit("--constraint=" + text.strip()) if text else dict.fromkeys(nodes, False)
+            for node, got in fit.items():
                 counts.judge(f"{name} on {node}: --constraint", got == wanted[node], f"{got}, not {wanted[node]}: {text}")
                 n_constraint += 1
             if has_extra:

@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 PROGRAMS = ("slurmctld", "scontrol", "sbatch", "squeue", "scancel", "munged", "mungekey")
 
@@ -77,6 +78,11 @@ ResumeTimeout=3600
                               stdin=subprocess.DEVNULL)
         return done.returncode, done.stdout + done.stderr
 
+    def fit(self, option):
+        """{node: fits()}"""
+        with ThreadPoolExecutor(16) as pool:
+            return dict(zip(self.nodes, pool.map(lambda node: self.fits(node, option), self.nodes)))
+
     def fits(self, node, option):
         """True, False, or what Slurm said that is neither."""
         status, text = self.ask("sbatch", "--test-only", "--mem=1", f"--nodelist=m{self.nodes.index(node)}", option,
@@ -87,12 +93,12 @@ ResumeTimeout=3600
 
     def placed(self, option):
         """The nodes on which Slurm starts a job with this option. --test-only passes --extra over."""
-        names = {}
-        for i, node in enumerate(self.nodes):
-            status, text = self.ask("sbatch", "--parsable", "--mem=1", f"--nodelist=m{i}", option, "--wrap=true")
-            if status:
-                return {text}
-            names[text.strip()] = node
+        with ThreadPoolExecutor(16) as pool:  # one waits for slurmctld most of its time
+            answers = list(pool.map(lambda i: self.ask("sbatch", "--parsable", "--mem=1", f"--nodelist=m{i}", option, "--wrap=true"),
+                                    range(len(self.nodes))))
+        if wrong := {text for status, text in answers if status}:
+            return wrong
+        names = {text.strip(): node for (_, text), node in zip(answers, self.nodes)}
         end = time.monotonic() + 30
         while True:
             lines = [x.split(maxsplit=2) for x in self.ask("squeue", "--noheader", "--format=%i %T %r")[1].splitlines()]
