@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "inject/probe/amd.h"
@@ -194,13 +193,6 @@ void job_load_before(const struct job *j, const char *path)
             say_failed(0, NULL, "%s does not open: %s", j->load[i], library_error());
         }
     }
-}
-
-long now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
-    return (long)t.tv_sec * 1000 + (long)(t.tv_nsec / 1000000);
 }
 
 unsigned long long address_limit_mib(void)

@@ -102,9 +102,6 @@ unsigned long long address_limit_mib(void);
 /* Sets a variable of this process, for the libraries; without memory for it nothing is set. */
 void set_variable(const char *name, const char *value);
 
-/* Milliseconds of a clock that only goes forward. */
-long now_ms(void);
-
 /* nvidia_driver.c, nvidia_devices.c, nvml.c, cpu.c; the others stand in the headers of their
  * vendors. */
 void stage_driver_found(const struct job *j);
