@@ -164,7 +164,7 @@ int fleet_store_add(struct arena *a, const char *store, const char *node, const 
                     struct str text, bool *ret_new, struct gm_err *err)
 {
     struct walk w = {.a = a, .store = store, .each = put_chunk, .names = ""};
-    struct str manifest;
+    struct str manifest = {0};
     json_t *doc = json_loadb(text.s, text.n, JSON_REJECT_DUPLICATES, NULL);
     json_t *content = json_object_get(doc, "content");
     int rc = doc ? store_put_content(a, store, content, &w.names, err)
