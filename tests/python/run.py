@@ -444,6 +444,13 @@ def pip_types(w):
     expect((said.count("error:"), said.count("use.py:5:")), (2, 2), "a program with wrong types: " + said)
 
 
+def left_by_pip(before, folder):
+    """What came or went below the folder; pip leaves the folders of a manual, which others may use."""
+    lines = [line.rsplit(": ", 1) for line in state.differences(before, state.state(folder))]
+    return [f"{name}: {what}" for name, what in lines
+            if what in ("new", "gone") and "__pycache__" not in name and not (folder / name).is_dir()]
+
+
 def pip_install(w):
     """`pip install .` from the sources, with build isolation; what comes, works and goes again."""
     python = tools(w)
@@ -463,9 +470,7 @@ def pip_install(w):
     done = w.plain(python, "-B", "-c", "import gpumend; print(gpumend.preload(strict=True).ok, gpumend.__version__)")
     expect((done.stdout.decode(), done.stderr), ("True %s\n" % version(), b""), "preload()")
     expect(pip(python, "uninstall", "-y", "gpumend").returncode, 0, "uninstall")
-    left = [line for line in state.differences(before, state.state(w.top / "tools"))
-            if re.search(": (new|gone)$", line) and "__pycache__" not in line]
-    expect(left, [], "after pip uninstall")
+    expect(left_by_pip(before, w.top / "tools"), [], "after pip uninstall")
 
 
 def licenses_in(wheel):
@@ -507,9 +512,7 @@ def pip_wheel(w):
     done = w.plain(e.exe, "--version", env=bare)
     expect_in(version(), done.stdout.decode(), "gpumend --version")
     expect(w.plain(e.python, "-B", own, "uninstall", "-y", "gpumend").returncode, 0, "uninstall")
-    left = [line for line in state.differences(before, state.state(e.dir))
-            if re.search(": (new|gone)$", line)]
-    expect(left, [], "after pip uninstall")
+    expect(left_by_pip(before, e.dir), [], "after pip uninstall")
     lacking = []
     for minor, interpreter in sorted(other_pythons().items()):
         venv = w.top / ("venv3.%d" % minor)
