@@ -398,6 +398,21 @@ static const char *counted(struct arena *a, size_t n, const char *what)
     return arena_printf(a, "%zu %s%s", n, what, n == 1 ? "" : "s");
 }
 
+/* Whether this machine has no GPU and no error is met without one: each is about a library of CUDA's
+ * or ROCm's that only the GPU's use asks for. Where the target is to run elsewhere, that is not
+ * known. */
+static bool is_only_for_gpu(const struct model *m, const struct diag_report *r)
+{
+    const struct host *h = m->host;
+    bool none = h && !m->host_elsewhere && h->gpus.n == 0 && h->pci.state != HOST_UNKNOWN;
+    for (size_t i = 0; i < r->findings.n && none; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        none = f->severity != DIAG_ERROR ||
+               (f->stage == DIAG_STAGE_USE && kb_family_of(&m->families, path_base(f->culprit)));
+    }
+    return none;
+}
+
 static const char *broken_sentence(const struct page *p, const struct diag_report *r, size_t errors,
                                    size_t warnings)
 {
@@ -412,6 +427,10 @@ static const char *broken_sentence(const struct page *p, const struct diag_repor
     }
     if (broken && ok) {
         text = arena_printf(a, "%s; affected: %s; not affected: %s", text, broken, ok);
+    }
+    if (is_only_for_gpu(p->m, r)) {
+        text = arena_printf(a, "%s; no GPU was found here, and without one nothing opens %s", text,
+                            errors == 1 ? "it" : "these");
     }
     return p->brief ? arena_printf(a, "%s (-v prints the evidence)", text) : text;
 }

@@ -39,7 +39,8 @@ import orders  # noqa: E402,F401  (adds its answers)
 import releases  # noqa: E402
 import carried  # noqa: E402
 import xpu  # noqa: E402,F401  (adds its cases)
-from tree import Tree  # noqa: E402
+from tree import MACHINES, Tree  # noqa: E402
+from build import system  # noqa: E402
 
 REPAIRS = collections.Counter()  # what became of the commands that repairs print
 EXPECTED_STATUS = {"ok": 0, "broken": 1, "unknown": 3}
@@ -196,6 +197,24 @@ def nothing_found(exe, folder, build, verdict):
         yield "verdict is %s, not %s: %s" % (document["verdict"], verdict, document["notes"])
 
 
+# A machine, whether the import of torch fails as well, and whether the sentence is told.
+WITHOUT_GPU = {"no-gpu": (system(), False, True), "no-gpu-and-no-import": (system(), True, False),
+               "with-a-gpu": (MACHINES["geforce-desktop"][1], False, False),
+               "no-machine-is-seen": ({}, False, False)}
+
+
+def told_without_gpu(exe, folder, machine, no_import, wanted):
+    """On a machine without a GPU, the sentence of what only the use of one asks for says so."""
+    tree = Tree(folder / "tree").python()
+    tree.machine(machine).ctranslate2("4.8.5")
+    if no_import:
+        tree.torch("2.5.1", needed=["libcudart.so.12"])
+    status, text = gpumend(exe, ["check", "--root", str(tree.top), tree.prefix])
+    said = "no GPU was found here, and without one nothing opens it" in " ".join(text.split())
+    if status != 1 or said != wanted:
+        yield "status %d, said: %s\n%s" % (status, said, text)
+
+
 def every_cause(exe):
     """Each cause has a case, save those that only a log shows (tests/pages.py sees to the pages)."""
     listed = json.loads(gpumend(exe, ["explain", "--list", "--json"])[1])["causes"]
@@ -217,6 +236,8 @@ def tests(exe, show):
         yield name, lambda folder, r=row: list(entries_of(exe, folder, *r))
     for name, row in healthy.HEALTHY.items():
         yield name, lambda folder, r=row: list(nothing_found(exe, folder, *r))
+    for name, row in WITHOUT_GPU.items():
+        yield name, lambda folder, r=row: list(told_without_gpu(exe, folder, *r))
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
     for name, test in live.ANSWERS.items():
