@@ -398,9 +398,9 @@ static const char *counted(struct arena *a, size_t n, const char *what)
     return arena_printf(a, "%zu %s%s", n, what, n == 1 ? "" : "s");
 }
 
-/* Whether this machine has no GPU and no error is met without one: each is about a library of CUDA's
- * or ROCm's that only the GPU's use asks for. Where the target is to run elsewhere, that is not
- * known. */
+/* Whether this machine has no GPU and no error is met without one: each is about a library of
+ * CUDA's or ROCm's that only the GPU's use asks for. Where the target is to run elsewhere, that is
+ * not known. */
 static bool is_only_for_gpu(const struct model *m, const struct diag_report *r)
 {
     const struct host *h = m->host;
