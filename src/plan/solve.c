@@ -104,26 +104,39 @@ static bool need_fails(struct search *s, const struct choice *by,
     return now ? !plan_solve_need_fits(need, now->version) : target->known || need->files;
 }
 
+/* Of the needs that fail, one whose package has been decided already: no release of it is left to
+ * try, so that this part of the search ends at once. Else the first. */
 static bool search_forward(struct search *s, struct conflict *ret)
 {
+    bool found = false;
+    *ret = (struct conflict){0};
     for (size_t i = 0; i < s->problem->n_needs; i++) {
-        const struct plan_solve_need *need = &s->problem->needs[i];
-        *ret = (struct conflict){.need = need};
-        if (need_fails(s, NULL, need, &ret->target)) {
+        struct conflict c = {.need = &s->problem->needs[i]};
+        bool fails = need_fails(s, NULL, c.need, &c.target);
+        bool decided = fails && choice_of(s, c.target);
+        *ret = fails && (decided || !found) ? c : *ret;
+        found |= fails;
+        if (decided) {
             return true;
         }
     }
     for (size_t i = 0; i < s->n; i++) {
-        const struct choice *c = &s->choices[i];
-        for (size_t k = 0; k < c->release->n_needs; k++) {
-            *ret = (struct conflict){.need = &c->release->needs[k]};
-            if (need_fails(s, c, ret->need, &ret->target)) {
-                ret->who = called(s, c->package, c->release);
+        const struct choice *by = &s->choices[i];
+        for (size_t k = 0; k < by->release->n_needs; k++) {
+            struct conflict c = {.need = &by->release->needs[k]};
+            bool fails = need_fails(s, by, c.need, &c.target);
+            bool decided = fails && choice_of(s, c.target);
+            if (fails && (decided || !found)) {
+                c.who = called(s, by->package, by->release);
+                *ret = c;
+            }
+            found |= fails;
+            if (decided) {
                 return true;
             }
         }
     }
-    return false;
+    return found;
 }
 
 /* The first requirement of q on p that `version` breaks and the installed release did not. */
