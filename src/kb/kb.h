@@ -361,14 +361,15 @@ struct kb_release_need {
 struct kb_release {
     const char *id;
     const char *package, *version;
-    const char *python;       // Requires-Python, or NULL
-    struct kb_strs pythons;   // CPython versions that have a wheel for Linux x86-64
-    const char *glibc;        // floor that the wheel's tag promises; NULL: any
-    const char *cuda;         // release or major of the CUDA it requires, or NULL
-    const char *cudnn;        // version or set that it requires, or NULL
-    const char *numpy;        // set, or NULL
-    const char *numpy_abi;    // "1" or "2": the major that it was compiled against, or NULL
-    struct kb_strs platforms; // that have a wheel: "windows-x86-64"; empty: not known
+    const char *python;            // Requires-Python, or NULL
+    struct kb_strs pythons;        // CPython versions that have a wheel for Linux x86-64
+    const char *glibc;             // floor that the wheel's tag promises; NULL: any
+    const char *cuda;              // release or major of the CUDA it requires, or NULL
+    const char *cudnn;             // version or set that it requires, or NULL
+    const char *numpy;             // set, or NULL
+    const char *numpy_abi;         // "1" or "2": the major that it was compiled against, or NULL
+    struct kb_strs platforms;      // that have a wheel: "windows-x86-64"; empty: not known
+    struct kb_strs compiled_needs; // of which the package index has no wheel that fits
     const struct kb_release_need *needs;
     size_t n_needs;
     struct kb_origin origin;

@@ -321,6 +321,7 @@ static const struct field release_fields[] = {
     TEXT_OPT(struct kb_release, "numpy", numpy),
     TEXT_OPT(struct kb_release, "numpy_abi", numpy_abi),
     TEXTS_OPT(struct kb_release, "platforms", platforms),
+    TEXTS_OPT(struct kb_release, "compiled_needs", compiled_needs),
     LIST(struct kb_release, "needs", needs, release_need_record),
     ORIGIN(struct kb_release),
 };

@@ -164,27 +164,6 @@ static int newest_first(const void *x, const void *y)
     return setup_is_newer(a->version, b->version) ? -1 : setup_is_newer(b->version, a->version);
 }
 
-/* Of PyAV the package index has wheels from 12.0.0 on; earlier ones are compiled against an FFmpeg
- * of their time (package index, 2026-11-26). */
-static bool needs_have_wheels(const struct finder *f, const struct kb_release *r)
-{
-    static const char *const wheels[] = {"12.3.0", "18.1.0"}; // the last of that major, the last
-    for (size_t i = 0; i < r->n_needs; i++) {
-        const struct kb_release_need *n = &r->needs[i];
-        struct gm_err ignored = {.code = GM_ERR_NONE};
-        struct py_specifiers set;
-        if (strcmp(n->package, "av") != 0 || !n->versions ||
-            py_specifiers_parse(f->a, str_of(n->versions), &set, &ignored) < 0) {
-            continue;
-        }
-        if (py_specifiers_match(&set, str_of(wheels[0])) == PY_NO &&
-            py_specifiers_match(&set, str_of(wheels[1])) == PY_NO) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* The solver's view of a package, made once for each Python. */
 static const struct plan_solve_package *package_of(void *arg, const char *name)
 {
@@ -206,8 +185,10 @@ static const struct plan_solve_package *package_of(void *arg, const char *name)
         }
         has_platforms = has_platforms || r->platforms.n;
         p->known = has_platforms; // else nothing is known of it for this platform
-        if (wheel_fits(f, r) && needs_have_wheels(f, r) && setup_engine_fits(f, name, r->version) &&
-            setup_cudnn_fits(f, r)) {
+        /* What is compiled at its installation needs what nobody has said, a compiler to begin
+         * with. */
+        if (wheel_fits(f, r) && r->compiled_needs.n == 0 &&
+            setup_engine_fits(f, name, r->version) && setup_cudnn_fits(f, r)) {
             VEC_PUSH(f->a, &list, release_of(f, r));
         } else if (has_platforms) {
             VEC_PUSH(f->a, &refused, r->version);
