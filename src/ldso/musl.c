@@ -100,7 +100,7 @@ static bool try_open(struct ldso_process *p, struct ldso_request *r, const char 
                      struct musl_found *f)
 {
     struct ldso_entry *e = ldso_store_get(p->store, ldso_absolute(p, path));
-    struct ldso_step step = {.path = path, .via = f->via, .via_object = f->via_object};
+    struct ldso_step step = {.path = path, .via = f->via, .via_object = f->via_object, .entry = e};
     int error = e->open_errno;
     bool go_on = error == ENOENT || error == ENOTDIR || error == EACCES || error == ENAMETOOLONG;
     if (error) {

@@ -114,8 +114,9 @@ struct ldso_step {
     enum ldso_via via;
     const struct ldso_object *via_object; // whose RPATH or RUNPATH, or NULL
     enum ldso_result result;
-    bool fatal;         // the search ended here
-    const char *detail; // one clause, or NULL
+    bool fatal;               // the search ended here
+    const char *detail;       // one clause, or NULL
+    struct ldso_entry *entry; // what is at the path, for the loader model; may be NULL
 };
 
 /* Where a search ends. */

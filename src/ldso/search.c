@@ -292,7 +292,7 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
     if (e->open_errno) {
         p->ld_errno = e->open_errno;
         const char *why = failed == LDSO_UNREADABLE ? strerror(e->open_errno) : NULL;
-        search_add_step(s, (struct ldso_step){path, via, via_object, failed, false, why});
+        search_add_step(s, (struct ldso_step){path, via, via_object, failed, false, why, e});
         return false;
     }
     struct ldso_verdict v;
@@ -310,7 +310,7 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
     } else {
         v = ldso_judge(p, e, s->dlopened, false);
     }
-    search_add_step(s, (struct ldso_step){path, via, via_object, v.result, v.fatal, v.detail});
+    search_add_step(s, (struct ldso_step){path, via, via_object, v.result, v.fatal, v.detail, e});
     p->ld_errno = v.result == LDSO_TAKEN || v.fatal ? v.error : ENOENT;
     if (v.result == LDSO_TAKEN || v.at_map) {
         s->found = (struct ldso_found){.entry = e,
@@ -427,7 +427,7 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
                 if (base) {
                     const char *path = str_concat(p->arena, d->text, s->r->name, "");
                     search_add_step(s, (struct ldso_step){path, via, via_object, LDSO_ABSENT, false,
-                                                          "the folder does not exist"});
+                                                          "the folder does not exist", NULL});
                 }
                 continue;
             }
@@ -456,7 +456,7 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
 static void note_stage(struct search *s, enum ldso_via via, struct ldso_object *via_object,
                        const char *why)
 {
-    search_add_step(s, (struct ldso_step){NULL, via, via_object, LDSO_NOT_USED, false, why});
+    search_add_step(s, (struct ldso_step){NULL, via, via_object, LDSO_NOT_USED, false, why, NULL});
 }
 
 /* The next one with a DT_RPATH above an object that has one. */
@@ -660,8 +660,8 @@ void ldso_explain_failure(struct ldso_process *p, struct ldso_request *r)
 {
     for (size_t i = 0; i < r->steps.n; i++) {
         struct ldso_step *s = &r->steps.items[i];
-        if (s->path && s->result == LDSO_ABSENT && !s->detail &&
-            ldso_entry_is_link(p->store, ldso_store_get(p->store, ldso_absolute(p, s->path)))) {
+        if (s->entry && s->result == LDSO_ABSENT && !s->detail &&
+            ldso_entry_is_link(p->store, s->entry)) {
             char *target = NULL;
             s->result = LDSO_DANGLING;
             if (root_readlink(p->store->root, p->arena, ldso_absolute(p, s->path), &target) == 0) {
