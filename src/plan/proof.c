@@ -127,10 +127,20 @@ static void take_attempts(struct arena *a, const struct model_process *p, end_li
     }
 }
 
+/* Where in the list the needs of a file begin; its end if there are none yet. */
+static size_t needs_begin(const end_list *list, size_t first, const struct ldso_file *caller)
+{
+    while (first < list->n && list->items[first].caller != caller) {
+        first++;
+    }
+    return first;
+}
+
 /* DT_NEEDED; of a load that was repeated the last counts. */
 static void take_needs(struct arena *a, const struct model_process *p, end_list *out)
 {
-    size_t first = out->n;
+    size_t first = out->n, begin = first;
+    const struct ldso_file *caller = NULL;
     for (size_t i = 0; i < p->ldso->requests.n; i++) {
         const struct ldso_request *r = p->ldso->requests.items[i];
         bool ok = r->outcome == LDSO_LOADED || r->outcome == LDSO_REUSED;
@@ -140,7 +150,11 @@ static void take_needs(struct arena *a, const struct model_process *p, end_list 
         struct end e = {
             r->caller->file,     r->caller->path, r->name, r->name, ok ? r->object->file : NULL,
             ok ? r->path : NULL, r->load < 0};
-        size_t k = first;
+        if (e.caller != caller) {
+            caller = e.caller;
+            begin = needs_begin(out, first, caller);
+        }
+        size_t k = begin;
         while (k < out->n &&
                (out->items[k].caller != e.caller || strcmp(out->items[k].name, e.name) != 0)) {
             k++;
