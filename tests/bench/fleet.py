@@ -3,7 +3,7 @@
 The nodes are those of tests/fleet/report.py: lines of captured machines with planted differences, so that each tool's answer to
 "who differs from the nodes with the same GPUs, and in what" is compared with what was planted. DuckDB gets the statement of
 `fleet query`, by the module of the Python that runs this (skipped without). Stores of snapshots are measured by
-tests/fleet/store_size.py, which takes an hour for 10,000.
+tests/fleet/store_size.py, which takes some minutes for 10,000.
 """
 import json
 import pathlib
