@@ -207,39 +207,14 @@ enum host_state chooser_has_kernels(const struct chooser *c, const char *gfx)
 
 /* ------------------------------------------------------------------ builds for CUDA */
 
-/* The least driver for a CUDA: of its major by minor-version compatibility, which begins with CUDA
- * 11; before it, of that release. NULL: not known. */
-static const char *driver_floor(const struct chooser *c, const char *cuda)
-{
-    size_t major = strcspn(cuda, "."), n = strlen(cuda);
-    const char *own = NULL;
-    for (size_t i = 0; i < c->drivers.n; i++) {
-        const struct kb_driver *d = &c->drivers.rows[i];
-        if (d->kind == KB_DRIVER_MINOR && strlen(d->cuda) == major &&
-            strncmp(d->cuda, cuda, major) == 0) {
-            return d->linux_min;
-        }
-        if (d->kind == KB_DRIVER_TOOLKIT && strncmp(d->cuda, cuda, n) == 0 &&
-            (!d->cuda[n] || d->cuda[n] == '.') &&
-            (!own || host_version_cmp(d->linux_min, own) < 0)) {
-            own = d->linux_min;
-        }
-    }
-    return own;
-}
-
 const char *chooser_last_driver(const struct chooser *c, const struct host_gpu *g)
 {
     const struct host_fact *capability = &g->compute_capability;
-    unsigned number = capability->state == HOST_YES ? kb_isa_number(capability->value) : 0;
-    const char *sm = arena_printf(c->a, "sm_%u", number);
-    for (size_t i = 0; i < c->drivers.n; i++) {
-        const struct kb_driver *d = &c->drivers.rows[i];
-        if (d->kind == KB_DRIVER_LAST && choose_strs_list(&d->sm, sm)) {
-            return d->linux_min;
-        }
-    }
-    return NULL;
+    const struct kb_driver *last =
+        capability->state == HOST_YES
+            ? kb_driver_last(&c->drivers, kb_isa_number(capability->value))
+            : NULL;
+    return last ? last->linux_min : NULL;
 }
 
 static const char *cuda_package(enum choose_app app)
@@ -259,14 +234,8 @@ static bool is_of_this_machine(const struct chooser *c, const struct kb_build *b
            choose_strs_list(&b->index_platforms, here) || choose_strs_list(&b->platforms, here);
 }
 
-/* "2.0" of ">=2.0,<3.0" and "==2.0". */
-static const char *first_version(const struct chooser *c, const struct kb_build *b)
-{
-    const char *from = b->versions + strspn(b->versions, "<>=~");
-    return arena_strndup(c->a, from, strcspn(from, ","));
-}
-
-/* What of this a file must tell: what the driver is, and that no newer libcuda stands in for it. */
+/* The version of the driver. NULL: no file says what it is, or a newer libcuda (cuda-compat) may
+ * take its place. */
 static const char *driver_of(const struct chooser *c)
 {
     const struct host_fact *module = &c->h->nvidia.module;
@@ -278,7 +247,7 @@ static const char *driver_of(const struct chooser *c)
 static bool is_better(const struct chooser *c, const struct kb_build *b,
                       const struct kb_build *than)
 {
-    int order = host_version_cmp(first_version(c, b), first_version(c, than));
+    int order = host_version_cmp(kb_build_first(c->a, b), kb_build_first(c->a, than));
     return order > 0 || (order == 0 && b->is_default);
 }
 
@@ -299,11 +268,11 @@ enum host_state chooser_known_builds(const struct chooser *c, const struct host_
             continue;
         }
         any = true;
-        const char *version = first_version(c, b);
+        const char *version = kb_build_first(c->a, b);
         newest =
             b->is_default && (!newest || host_version_cmp(version, newest) > 0) ? version : newest;
-        const char *floor = driver_floor(c, b->cuda);
-        bool reached = !driver || !floor || kb_driver_reaches(driver, floor);
+        const struct kb_driver *floor = kb_driver_floor(&c->drivers, b->cuda);
+        bool reached = !driver || !floor || kb_driver_reaches(driver, floor->linux_min);
         enum gpu_serves code =
             number && b->sm.n ? kb_build_serves(b, number, isa) : GPU_SERVES_ABSENT;
         bool serves = code == GPU_SERVES_NATIVE || code == GPU_SERVES_JIT;
@@ -312,13 +281,14 @@ enum host_state chooser_known_builds(const struct chooser *c, const struct host_
         if (serves && reached && (!*ret_build || is_better(c, b, *ret_build))) {
             *ret_build = b;
         }
-        if (may && !reached && (!*ret_driver || host_version_cmp(floor, *ret_driver) < 0)) {
-            *ret_driver = floor;
+        if (may && !reached &&
+            (!*ret_driver || host_version_cmp(floor->linux_min, *ret_driver) < 0)) {
+            *ret_driver = floor->linux_min;
         }
     }
     if (*ret_build) {
         bool plain = (*ret_build)->is_default && newest &&
-                     host_version_cmp(first_version(c, *ret_build), newest) >= 0;
+                     host_version_cmp(kb_build_first(c->a, *ret_build), newest) >= 0;
         *ret_build = plain ? NULL : *ret_build;
         return HOST_YES;
     }

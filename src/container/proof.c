@@ -87,14 +87,13 @@ static void add_trials(struct container_work *w)
 
 /* ------------------------------------------------------------------ the inventory */
 
-static const struct kb_driver *row_of(const struct kb_drivers *d, enum kb_driver_kind kind,
-                                      const char *cuda, bool exact)
+static const struct kb_driver *toolkit_row(const struct kb_drivers *d, const char *cuda)
 {
     size_t n = strlen(cuda);
     for (size_t i = 0; i < d->n; i++) {
         const struct kb_driver *row = &d->rows[i];
-        if (row->kind == kind && row->cuda && strncmp(row->cuda, cuda, n) == 0 &&
-            (row->cuda[n] == '\0' || (!exact && row->cuda[n] == '.'))) {
+        if (row->kind == KB_DRIVER_TOOLKIT && strncmp(row->cuda, cuda, n) == 0 &&
+            (row->cuda[n] == '\0' || row->cuda[n] == '.')) {
             return row;
         }
     }
@@ -112,10 +111,9 @@ static const char *release_of(struct arena *a, const char *version)
 
 static void judge_fit(struct container_work *w, const struct kb_drivers *d, struct container_fit *f)
 {
-    struct str rest = str_of(f->cuda);
-    const char *major = str_dup(w->a, str_cut(&rest, '.')), *driver = w->s->driver;
-    const struct kb_driver *own = rest.s ? row_of(d, KB_DRIVER_TOOLKIT, f->cuda, false) : NULL;
-    const struct kb_driver *floor = row_of(d, KB_DRIVER_MINOR, major, true);
+    const char *driver = w->s->driver;
+    const struct kb_driver *own = strchr(f->cuda, '.') ? toolkit_row(d, f->cuda) : NULL;
+    const struct kb_driver *floor = kb_driver_minor(d, f->cuda);
     f->fits = HOST_UNKNOWN;
     if (!driver) {
         f->rule = "the version of the driver is unknown";

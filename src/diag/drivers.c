@@ -7,6 +7,7 @@
 
 #include "diag/internal.h"
 #include "host/parse.h"
+#include "kb/serves.h"
 #include "model/gpu.h"
 #include "model/package.h"
 #include "py/dist.h"
@@ -54,26 +55,16 @@ static bool runtime_of(struct diag *d, const struct model_process *p, const stru
 
 /* ------------------------------------------------------------------ the driver's floor */
 
-/* The oldest driver for this CUDA: that of its major's minor-version compatibility, and before 11,
- * where there is none, that of the toolkit itself. NULL: not known. */
+/* The oldest driver for this CUDA; NULL: not known, as for a release before 11 without its minor
+ * number. */
 static const struct kb_driver *floor_of(struct diag *d, const struct runtime *x)
 {
     struct kb_drivers drivers;
     struct gm_err err;
-    const char *major = arena_printf(d->a, "%u", (unsigned)x->major);
-    const char *release = arena_printf(d->a, "%s.", x->version);
-    if (kb_drivers(d->m->kb, &drivers, &err) < 0) {
-        return NULL;
-    }
-    for (size_t i = 0; i < drivers.n; i++) {
-        const struct kb_driver *row = &drivers.rows[i];
-        if ((row->kind == KB_DRIVER_MINOR && strcmp(row->cuda, major) == 0) ||
-            (row->kind == KB_DRIVER_TOOLKIT && x->major < 11 && strchr(x->version, '.') &&
-             starts_with(row->cuda, release))) {
-            return row;
-        }
-    }
-    return NULL;
+    bool named = x->major >= 11 || strchr(x->version, '.');
+    return named && kb_drivers(d->m->kb, &drivers, &err) == 0
+               ? kb_driver_floor(&drivers, x->version)
+               : NULL;
 }
 
 /* ------------------------------------------------------------------ libcuda */

@@ -131,19 +131,13 @@ static bool fits_driver(struct diag *d, const struct kb_build *b)
     if (!b->cuda || !driver || kb_drivers(d->m->kb, &rows, &err) < 0) {
         return true;
     }
-    for (size_t i = 0; i < rows.n; i++) {
-        const struct kb_driver *r = &rows.rows[i];
-        if (r->kind == KB_DRIVER_MINOR && strtol(r->cuda, NULL, 10) == strtol(b->cuda, NULL, 10)) {
-            return version_compare(driver, r->linux_min) >= 0;
-        }
-    }
-    return true;
+    const struct kb_driver *least = kb_driver_minor(&rows, b->cuda);
+    return !least || version_compare(driver, least->linux_min) >= 0;
 }
 
 const char *diag_series(struct diag *d, const struct kb_build *b)
 {
-    const char *from = b->versions + strspn(b->versions, "<>=~");
-    return arena_strndup(d->a, from, strcspn(from, ","));
+    return kb_build_first(d->a, b);
 }
 
 const struct kb_build *diag_build_for(struct diag *d, const char *package, const char *version,

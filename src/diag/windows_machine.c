@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "diag/windows_internal.h"
+#include "kb/serves.h"
 #include "winldr/path.h"
 #include "winldr/words.h"
 
@@ -69,27 +70,22 @@ void diag_windows_judge_driver(struct diag_windows *n)
     if (!g || !g->driver_version || !torch.cuda || kb_drivers(n->kb, &drivers, NULL) < 0) {
         return;
     }
-    for (size_t i = 0; i < drivers.n; i++) {
-        const struct kb_driver *row = &drivers.rows[i];
-        if (row->kind != KB_DRIVER_MINOR || !row->windows_min ||
-            atoi(row->cuda) != atoi(torch.cuda) ||
-            host_version_cmp(g->driver_version, row->windows_min) >= 0) {
-            continue;
-        }
-        struct diag_windows_finding f = {
-            .cause = "driver-too-old",
-            .severity = "error",
-            .title = arena_printf(n->arena, "NVIDIA's driver %s is too old for torch's CUDA %s",
-                                  g->driver_version, torch.cuda),
-            .evidence = arena_printf(n->arena, "CUDA %s.x needs driver %s or later on Windows",
-                                     row->cuda, row->windows_min),
-        };
-        diag_windows_add_repair(
-            n, &f,
-            (struct diag_windows_repair){
-                .says = "install a newer driver: https://www.nvidia.com/drivers"});
-        VEC_PUSH(n->arena, &n->findings, f);
+    const struct kb_driver *row = kb_driver_minor(&drivers, torch.cuda);
+    if (!row || !row->windows_min || host_version_cmp(g->driver_version, row->windows_min) >= 0) {
+        return;
     }
+    struct diag_windows_finding f = {
+        .cause = "driver-too-old",
+        .severity = "error",
+        .title = arena_printf(n->arena, "NVIDIA's driver %s is too old for torch's CUDA %s",
+                              g->driver_version, torch.cuda),
+        .evidence = arena_printf(n->arena, "CUDA %s.x needs driver %s or later on Windows",
+                                 row->cuda, row->windows_min),
+    };
+    diag_windows_add_repair(n, &f,
+                            (struct diag_windows_repair){
+                                .says = "install a newer driver: https://www.nvidia.com/drivers"});
+    VEC_PUSH(n->arena, &n->findings, f);
 }
 
 /* What a plain call gets after the SDK's copy was loaded by its path. */

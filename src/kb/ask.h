@@ -86,8 +86,7 @@ bool ask_has_code(const struct question *q, int code);
 
 /* ------------------------------------------------------------------ across the files */
 
-/* ask_cuda.c. The floor of minor-version compatibility of a CUDA release, or NULL. */
-const struct kb_driver *ask_floor(struct ask *k, const struct kb_drivers *d, const char *cuda);
+/* ask_cuda.c. Says a floor of minor-version compatibility. */
 void ask_say_floor(struct ask *k, const struct kb_driver *floor);
 
 /* The first toolkit that compiles for an architecture, and whether it is the oldest known here. */

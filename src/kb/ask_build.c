@@ -48,10 +48,10 @@ static enum py_answer version_fits(struct ask *k, const char *has, const char *g
     return ask_meets(has, given) ? PY_YES : minor && same_major ? PY_UNKNOWN : PY_NO;
 }
 
-static enum py_answer driver_fits(struct ask *k, const struct data *d, const struct kb_build *b,
+static enum py_answer driver_fits(const struct data *d, const struct kb_build *b,
                                   const struct wanted *w)
 {
-    const struct kb_driver *floor = b->cuda ? ask_floor(k, &d->drivers, b->cuda) : NULL;
+    const struct kb_driver *floor = b->cuda ? kb_driver_minor(&d->drivers, b->cuda) : NULL;
     return !floor ? PY_UNKNOWN : kb_driver_reaches(w->driver, floor->linux_min) ? PY_YES : PY_NO;
 }
 
@@ -135,7 +135,7 @@ static enum py_answer build_fits(struct ask *k, const struct data *d, const stru
     fits = worse(fits, w->cudnn ? version_fits(k, b->cudnn, w->cudnn, does) : PY_YES);
     fits = worse(fits, w->rocm ? version_fits(k, b->rocm, w->rocm, false) : PY_YES);
     fits = worse(fits, w->platform ? platform_fits(b, w->platform) : PY_YES);
-    fits = worse(fits, w->driver ? driver_fits(k, d, b, w) : PY_YES);
+    fits = worse(fits, w->driver ? driver_fits(d, b, w) : PY_YES);
     return worse(fits, w->sm || w->gfx ? code_fits_machine(k, b, w) : PY_YES);
 }
 
@@ -150,8 +150,7 @@ static struct fit fit_of(struct ask *k, const struct data *d, const struct kb_bu
     struct fit f = {.build = b};
     f.range = ask_read_range(k, &d->releases, b->package, b->versions, &f.first, &f.last);
     if (!f.range) {
-        const char *from = b->versions + strspn(b->versions, "<>=~");
-        f.range = f.first = f.last = arena_strndup(k->a, from, strcspn(from, ","));
+        f.range = f.first = f.last = kb_build_first(k->a, b);
     }
     return f;
 }
@@ -207,7 +206,7 @@ static const char *fit_driver(struct ask *k, const struct data *d, const struct 
     bool jit = w->sm && build_serves(k, b, w) == GPU_SERVES_JIT;
     const struct kb_driver *row =
         jit && b->ptx_isa ? kb_driver_of_isa(k->kb, kb_isa_number(b->ptx_isa)) : NULL;
-    row = row ? row : b->cuda ? ask_floor(k, &d->drivers, b->cuda) : NULL;
+    row = row ? row : b->cuda ? kb_driver_minor(&d->drivers, b->cuda) : NULL;
     bool windows = k->q->said & SAID_WINDOWS;
     if (!row || (windows && !row->windows_min)) {
         return NULL;

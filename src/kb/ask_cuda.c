@@ -10,18 +10,6 @@
 
 /* ------------------------------------------------------------------ drivers */
 
-/* The floor of minor-version compatibility of a CUDA release, or NULL. */
-const struct kb_driver *ask_floor(struct ask *k, const struct kb_drivers *d, const char *cuda)
-{
-    const char *major = ask_major(k, cuda);
-    for (size_t i = 0; i < d->n; i++) {
-        if (d->rows[i].kind == KB_DRIVER_MINOR && strcmp(d->rows[i].cuda, major) == 0) {
-            return &d->rows[i];
-        }
-    }
-    return NULL;
-}
-
 void ask_say_floor(struct ask *k, const struct kb_driver *floor)
 {
     HIT(k, KB_AREA_DRIVERS, floor);
@@ -74,14 +62,15 @@ int form_driver(struct ask *k, struct gm_err *err)
                      ((struct ask_line){.cells = {row->title, row->linux_min, row->windows_min}}));
         }
     }
-    if (k->q->said & (SAID_WINDOWS | SAID_WSL) && !windows_known(k, &t, ask_floor(k, &d, cuda))) {
+    if (k->q->said & (SAID_WINDOWS | SAID_WSL) &&
+        !windows_known(k, &t, kb_driver_minor(&d, cuda))) {
         ask_missing(k, "the Windows driver of CUDA %s was not read", cuda);
         return 0;
     }
     if (t.lines.n > 0) {
         ask_say_table(k, "The least drivers", &t);
     }
-    const struct kb_driver *floor = ask_floor(k, &d, cuda);
+    const struct kb_driver *floor = kb_driver_minor(&d, cuda);
     bool asked = only_floor || strcmp(ask_major(k, cuda), cuda) == 0;
     if (k->q->said & SAID_WSL && (t.lines.n > 0 || (floor && asked))) {
         ask_say(k, "Under WSL the driver is that of Windows.");
@@ -113,7 +102,7 @@ int form_driver_runs(struct ask *k, struct gm_err *err)
         return rc;
     }
     const char *cuda = ask_given(k, KEY_CUDA), *driver = ask_given(k, KEY_DRIVER);
-    const struct kb_driver *floor = ask_floor(k, &d, cuda);
+    const struct kb_driver *floor = kb_driver_minor(&d, cuda);
     for (size_t i = 0; i < d.n && !toolkit; i++) {
         toolkit = toolkit_asked(k, &d.rows[i]) ? &d.rows[i] : NULL;
     }

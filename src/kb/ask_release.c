@@ -291,7 +291,7 @@ static const char *floor_text(struct ask *k, const char *cuda)
 {
     struct kb_drivers d;
     const struct kb_driver *floor =
-        cuda && kb_drivers(k->kb, &d, NULL) == 0 ? ask_floor(k, &d, cuda) : NULL;
+        cuda && kb_drivers(k->kb, &d, NULL) == 0 ? kb_driver_minor(&d, cuda) : NULL;
     if (!floor) {
         return NULL;
     }

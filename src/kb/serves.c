@@ -51,6 +51,50 @@ bool kb_driver_reaches_all(const struct kb_drivers *d, const char *driver)
     return true;
 }
 
+const struct kb_driver *kb_driver_minor(const struct kb_drivers *d, const char *cuda)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        if (d->rows[i].kind == KB_DRIVER_MINOR && atoi(d->rows[i].cuda) == atoi(cuda)) {
+            return &d->rows[i];
+        }
+    }
+    return NULL;
+}
+
+const struct kb_driver *kb_driver_floor(const struct kb_drivers *d, const char *cuda)
+{
+    const struct kb_driver *best = kb_driver_minor(d, cuda);
+    size_t n = strlen(cuda);
+    for (size_t i = 0; atoi(cuda) < 11 && i < d->n; i++) {
+        const struct kb_driver *row = &d->rows[i];
+        if (row->kind == KB_DRIVER_TOOLKIT && strncmp(row->cuda, cuda, n) == 0 &&
+            (!row->cuda[n] || row->cuda[n] == '.') &&
+            (!best || compare(row->linux_min, best->linux_min) < 0)) {
+            best = row;
+        }
+    }
+    return best;
+}
+
+const struct kb_driver *kb_driver_last(const struct kb_drivers *d, unsigned capability)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        const struct kb_driver *row = &d->rows[i];
+        for (size_t k = 0; row->kind == KB_DRIVER_LAST && k < row->sm.n; k++) {
+            if (strtoul(row->sm.items[k] + strlen("sm_"), NULL, 10) == capability) {
+                return row;
+            }
+        }
+    }
+    return NULL;
+}
+
+const char *kb_build_first(struct arena *a, const struct kb_build *b)
+{
+    const char *from = b->versions + strspn(b->versions, "<>=~");
+    return arena_strndup(a, from, strcspn(from, ","));
+}
+
 /* ------------------------------------------------------------------ PTX */
 
 unsigned kb_isa_number(const char *text)

@@ -21,6 +21,21 @@ const struct kb_driver *kb_newest_toolkit(const struct kb_drivers *d, const char
 /* Whether a driver is enough for every toolkit that is known: perhaps for newer ones, too. */
 bool kb_driver_reaches_all(const struct kb_drivers *d, const char *driver);
 
+/* The floor of minor-version compatibility for the major of a CUDA ("12", "12.4.1"), which begins
+ * with CUDA 11; NULL: not known. */
+const struct kb_driver *kb_driver_minor(const struct kb_drivers *d, const char *cuda);
+
+/* The oldest driver for a CUDA: that floor, and before CUDA 11 the least of that release ("10.1")
+ * or major ("10"); NULL: not known. */
+const struct kb_driver *kb_driver_floor(const struct kb_drivers *d, const char *cuda);
+
+/* The last driver branch that knows GPUs of a compute capability, ten times the number (37); NULL:
+ * none has ended. */
+const struct kb_driver *kb_driver_last(const struct kb_drivers *d, unsigned capability);
+
+/* The first version of a build's set: "2.0" of ">=2.0,<3.0" and "==2.0". */
+const char *kb_build_first(struct arena *a, const struct kb_build *b);
+
 /* The PTX that a driver compiles. */
 struct kb_isa {
     unsigned isa; // ten times the newest version that it is sure to know; 0: cannot be determined

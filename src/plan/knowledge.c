@@ -228,18 +228,6 @@ static int cmp_versions(const char *a, const char *b)
                : strcmp(a, b);
 }
 
-/* The driver from which on a CUDA major runs, or NULL if that is not known. */
-static const char *floor_of(const struct plan_knowledge *k, int cuda_major)
-{
-    for (size_t i = 0; i < k->drivers.n; i++) {
-        const struct kb_driver *d = &k->drivers.rows[i];
-        if (d->kind == KB_DRIVER_MINOR && d->cuda && atoi(d->cuda) == cuda_major) {
-            return d->linux_min;
-        }
-    }
-    return NULL;
-}
-
 int plan_knowledge_toolkit_of_driver(const struct plan_knowledge *k, int cuda_major)
 {
     int best = -1;
@@ -329,12 +317,12 @@ static const char *glibc_refuses(const struct plan_knowledge *k, const struct kb
 static const char *driver_refuses(const struct plan_knowledge *k, const char *cuda)
 {
     const char *driver = k->machine.driver;
-    const char *least = driver && cuda ? floor_of(k, atoi(cuda)) : NULL;
-    if (!least || cmp_versions(least, driver) <= 0) {
+    const struct kb_driver *least = driver && cuda ? kb_driver_minor(&k->drivers, cuda) : NULL;
+    if (!least || cmp_versions(least->linux_min, driver) <= 0) {
         return NULL;
     }
     return arena_printf(k->a, "for CUDA %d, which needs driver %s or later, %s is here", atoi(cuda),
-                        least, driver);
+                        least->linux_min, driver);
 }
 
 static const char *gpu_refuses(const struct plan_knowledge *k, const struct kb_build *b)

@@ -40,29 +40,17 @@ bool setup_is_newer(const char *one, const char *two)
 
 /* ------------------------------------------------------------------ the driver */
 
-static const char *driver_floor(const struct finder *f, const char *cuda)
+/* Of the row, for the system of the machine; NULL: not known. */
+static const char *least_driver(const struct finder *f, const struct kb_driver *row)
 {
-    for (size_t i = 0; cuda && i < f->drivers.n; i++) {
-        const struct kb_driver *d = &f->drivers.rows[i];
-        if (d->kind == KB_DRIVER_MINOR && d->cuda && atoi(d->cuda) == atoi(cuda)) {
-            return f->q->machine->windows ? d->windows_min : d->linux_min;
-        }
-    }
-    return NULL;
+    return !row ? NULL : f->q->machine->windows ? row->windows_min : row->linux_min;
 }
 
 /* The last driver branch of the GPU; NULL: the newest serves it. */
 const char *setup_last_branch(const struct finder *f)
 {
-    for (size_t i = 0; i < f->drivers.n; i++) {
-        const struct kb_driver *d = &f->drivers.rows[i];
-        for (size_t k = 0; d->kind == KB_DRIVER_LAST && k < d->sm.n; k++) {
-            if (strtoul(d->sm.items[k] + 3, NULL, 10) == f->capability) {
-                return d->linux_min;
-            }
-        }
-    }
-    return NULL;
+    const struct kb_driver *last = kb_driver_last(&f->drivers, f->capability);
+    return last ? last->linux_min : NULL;
 }
 
 /* Whether a driver of at least this release can be installed. */
@@ -106,9 +94,8 @@ const char *setup_newer_of(const char *one, const char *two)
  */
 const char *setup_driver_min(const struct finder *f, const char *cuda, unsigned isa)
 {
-    const char *floor = driver_floor(f, cuda);
-    const struct kb_driver *d = isa ? kb_driver_of_isa(f->q->kb, isa) : NULL;
-    const char *jit = !d ? NULL : f->q->machine->windows ? d->windows_min : d->linux_min;
+    const char *floor = least_driver(f, cuda ? kb_driver_minor(&f->drivers, cuda) : NULL);
+    const char *jit = least_driver(f, isa ? kb_driver_of_isa(f->q->kb, isa) : NULL);
     if (!floor || (isa && !jit)) {
         return NULL;
     }
