@@ -13,29 +13,12 @@
 
 #include "inject/probe/amd.h"
 
-static const struct {
-    const char *name;
-    void (*run)(const struct job *j);
-} stages[] = {
-    {"driver-found", stage_driver_found},
-    {"driver-opens", stage_driver_opens},
-    {"driver-symbols", stage_driver_symbols},
-    {"driver-version", stage_driver_version},
-    {"driver-init", stage_driver_init},
-    {"device-count", stage_device_count},
-    {"visible-devices", stage_visible_devices},
-    {"context", stage_context},
-    {"attributes", stage_attributes},
-    {"memory-free", stage_memory_free},
-    {"memory", stage_memory},
-    {"kernel", stage_kernel},
+/* Those that the drivers alone do not have: the libraries of packages, and what Linux tells. */
+static const struct stage stages[] = {
     {"nvml", stage_nvml},
     {"cpu", stage_cpu},
     {"kfd", stage_kfd},
     {"hsa", stage_hsa},
-    {"hip-init", stage_hip_init},
-    {"hip-device", stage_hip_device},
-    {"hip-memory", stage_hip_memory},
     {"hiprtc-kernel", stage_hiprtc_kernel},
     {"hipblas-float32", stage_hipblas_float32},
     {"hipblas-float16", stage_hipblas_float16},
@@ -212,10 +195,5 @@ int main(int argc, char **argv)
     struct job j;
     (void)fcntl(REPORT_FD, F_SETFD, FD_CLOEXEC); // without the descriptor nothing can be said
     job_read(&j, argv + (argc > 0));
-    for (size_t i = 0; j.stage && i < sizeof stages / sizeof *stages; i++) {
-        if (strcmp(stages[i].name, j.stage) == 0) {
-            stages[i].run(&j);
-        }
-    }
-    say_unknown("the helper has no stage %s", j.stage ? j.stage : "of no name");
+    stage_run(&j, stages, sizeof stages / sizeof *stages);
 }

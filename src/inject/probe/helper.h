@@ -102,6 +102,15 @@ unsigned long long address_limit_mib(void);
 /* Sets a variable of this process, for the libraries; without memory for it nothing is set. */
 void set_variable(const char *name, const char *value);
 
+struct stage {
+    const char *name;
+    void (*run)(const struct job *j); // says how it ended, which ends the process
+};
+
+/* stages.c. Runs the stage that the job names: one of the drivers, or of `more`. Does not return.
+ */
+_Noreturn void stage_run(const struct job *j, const struct stage *more, size_t n_more);
+
 /* nvidia_driver.c, nvidia_devices.c, nvml.c, cpu.c; the others stand in the headers of their
  * vendors. */
 void stage_driver_found(const struct job *j);

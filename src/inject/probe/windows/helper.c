@@ -13,30 +13,8 @@
 #define __STRALIGN_H_ // its macros name banned functions
 #include <windows.h>
 
-#include "inject/probe/amd.h"
 #include "inject/probe/cuda.h"
 #include "inject/probe/windows/system.h"
-
-static const struct {
-    const char *name;
-    void (*run)(const struct job *j);
-} stages[] = {
-    {"driver-found", stage_driver_found},
-    {"driver-opens", stage_driver_opens},
-    {"driver-symbols", stage_driver_symbols},
-    {"driver-version", stage_driver_version},
-    {"driver-init", stage_driver_init},
-    {"device-count", stage_device_count},
-    {"visible-devices", stage_visible_devices},
-    {"context", stage_context},
-    {"attributes", stage_attributes},
-    {"memory-free", stage_memory_free},
-    {"memory", stage_memory},
-    {"kernel", stage_kernel},
-    {"hip-init", stage_hip_init},
-    {"hip-device", stage_hip_device},
-    {"hip-memory", stage_hip_memory},
-};
 
 /* ------------------------------------------------------------------ texts */
 
@@ -195,10 +173,5 @@ void stage_main(char *const *arguments)
     }
     (void)SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX);
     (void)SetUnhandledExceptionFilter(end_by_exception);
-    for (size_t i = 0; j.stage && i < sizeof stages / sizeof *stages; i++) {
-        if (strcmp(stages[i].name, j.stage) == 0) {
-            stages[i].run(&j);
-        }
-    }
-    say_unknown("the helper has no stage %s", j.stage ? j.stage : "of no name");
+    stage_run(&j, NULL, 0);
 }
