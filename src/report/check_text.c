@@ -429,8 +429,9 @@ static const char *broken_sentence(const struct page *p, const struct diag_repor
         text = arena_printf(a, "%s; affected: %s; not affected: %s", text, broken, ok);
     }
     if (is_only_for_gpu(p->m, r)) {
-        text = arena_printf(a, "%s; no GPU was found here, and without one nothing opens %s", text,
-                            errors == 1 ? "it" : "these");
+        text =
+            arena_printf(a, "%s; no GPU was found here, and what runs on the CPU does not need %s",
+                         text, errors == 1 ? "it" : "them");
     }
     return p->brief ? arena_printf(a, "%s (-v prints the evidence)", text) : text;
 }
