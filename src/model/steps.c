@@ -27,6 +27,27 @@ static enum model_phase phase_of(const struct kb_step *s)
     return s->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT;
 }
 
+/* What a step says itself of its request; who asks, for which names, and whether it is required are
+ * the kind's. */
+static struct model_wanted wanted_of(const struct model_imported *by, const struct kb_step *s)
+{
+    return (struct model_wanted){.source = MODEL_FROM_KB,
+                                 .row = by->row->id,
+                                 .phase = phase_of(s),
+                                 .recommended = s->missing == KB_MISSING_WARN,
+                                 .feature = s->feature,
+                                 .says = s->says,
+                                 .mode = mode_of(s)};
+}
+
+static void want_file(struct model_run *r, struct model_wanted *w, const char *file)
+{
+    const char **names = arena_array(r->m->arena, 1, sizeof *names);
+    names[0] = file;
+    w->names = names;
+    w->n = 1;
+}
+
 static void note_foreign(struct model *m, const struct model_imported *by, const char *module,
                          const char *file)
 {
@@ -76,21 +97,13 @@ bool model_step_extension(struct model_run *r, struct model_imported *by, const 
         }
         return s->optional || !module.foreign;
     }
-    const char **names = arena_array(r->m->arena, 1, sizeof *names);
-    names[0] = file;
-    bool warn = s->missing == KB_MISSING_WARN;
-    struct model_wanted w = {.source = MODEL_FROM_IMPORT,
-                             .row = by->row->id,
-                             .phase = phase_of(s),
-                             .caller = model_run_interpreter(r),
-                             .names = names,
-                             .n = 1,
-                             .required = !s->optional && !warn,
-                             .recommended = warn,
-                             .feature = s->feature,
-                             .says = s->says,
-                             .mode = mode_of(s) | LDSO_NOW};
-    return model_run_attempt(r, by, &w) || s->optional || warn;
+    struct model_wanted w = wanted_of(by, s);
+    w.source = MODEL_FROM_IMPORT;
+    w.caller = model_run_interpreter(r);
+    want_file(r, &w, file);
+    w.required = !s->optional && !w.recommended;
+    w.mode |= LDSO_NOW;
+    return model_run_attempt(r, by, &w) || s->optional || w.recommended;
 }
 
 static long digits_number(struct str digits)
@@ -198,19 +211,11 @@ static const char *site_file(struct model_run *r, const struct model_imported *b
 static bool open_by_ctypes(struct model_run *r, struct model_imported *by, const struct kb_step *s,
                            const char *path, bool required, unsigned mode)
 {
-    const char **names = arena_array(r->m->arena, 1, sizeof *names);
-    names[0] = path;
-    struct model_wanted w = {.source = MODEL_FROM_KB,
-                             .row = by->row->id,
-                             .phase = phase_of(s),
-                             .caller = model_run_ctypes(r),
-                             .names = names,
-                             .n = 1,
-                             .required = required,
-                             .recommended = s->missing == KB_MISSING_WARN,
-                             .feature = s->feature,
-                             .says = s->says,
-                             .mode = mode};
+    struct model_wanted w = wanted_of(by, s);
+    w.caller = model_run_ctypes(r);
+    want_file(r, &w, path);
+    w.required = required;
+    w.mode = mode;
     return model_run_attempt(r, by, &w) != NULL;
 }
 
@@ -446,20 +451,13 @@ bool model_step_dlopen(struct model_run *r, struct model_imported *by, const str
             names[n++] = name;
         }
     }
-    bool required = !s->optional && s->missing == KB_MISSING_FAIL;
     if (!caller) {
         return true;
     }
-    struct model_wanted w = {.source = MODEL_FROM_KB,
-                             .row = by->row->id,
-                             .phase = phase_of(s),
-                             .caller = caller,
-                             .names = names,
-                             .n = without_absent(r, names, n),
-                             .required = required,
-                             .recommended = s->missing == KB_MISSING_WARN,
-                             .feature = s->feature,
-                             .says = s->says,
-                             .mode = mode_of(s)};
+    struct model_wanted w = wanted_of(by, s);
+    w.caller = caller;
+    w.names = names;
+    w.n = without_absent(r, names, n);
+    w.required = !s->optional && s->missing == KB_MISSING_FAIL;
     return model_run_attempt(r, by, &w) != NULL;
 }
