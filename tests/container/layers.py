@@ -52,6 +52,8 @@ STORIES = (
     [[["f", "a", 1]], [["f", "../../b", 1], ["f", "usr/../c", 1], ["f", "/d", 1], ["f", ".//e", 1]]],
     [[["f", "a", 1]], [["f", "b", 1], ["f", "./b", 2]]],
 )
+# What is written through a link lands on a file that stands before it: that is no change of the layer.
+OVERWRITTEN = [[["f", "a", 1]], [["f", "b/a", 160], ["l", "usr", "b"], ["f", "usr/a", 776]]]
 
 
 # ---------------------------------------------------------------- layers
@@ -204,15 +206,15 @@ def fresh(build, folder):
     seed = int(os.environ.get("GPUMEND_SEED", random.randrange(1 << 30)))
     print("seed", seed)
     r = random.Random(seed)
-    for n in range(int(os.environ.get("GPUMEND_LAYERS", FRESH))):
-        layers = generated(r)
+    worlds = {f"fresh {seed}/{n}": generated(r) for n in range(int(os.environ.get("GPUMEND_LAYERS", FRESH)))}
+    for name, layers in {"overwritten": OVERWRITTEN, **worlds}.items():
         try:
             answer, folders = podman.ask([archive(o) for o in layers])
-            judge(build, folder, f"fresh {seed}/{n}", layers, answer)
+            judge(build, folder, name, layers, answer)
             if folders:
-                verified(build, podman, f"fresh {seed}/{n}", layers)
+                verified(build, podman, name, layers)
                 said, _ = tree(build, folders)
-                check(f"fresh {seed}/{n}: of the storage", said == answer,
+                check(f"{name}: of the storage", said == answer,
                       f"{json.dumps(layers)}\n  podman:  {answer}\n  gpumend: {said}")
         finally:
             podman.remove()
