@@ -14,19 +14,22 @@ static bool ends_in(const char *name, const char *suffix)
     return n >= m && winldr_name_is(name + n - m, suffix);
 }
 
-/* "NAME@0x1100": the flags behind the last '@', which are a hexadecimal number. */
-static const char *split_flags(struct arena *a, const char *text, unsigned *ret_flags)
+/* "NAME@0x1100": the flags behind the last '@', which are a hexadecimal number. Without them a path
+ * is made full first, as ctypes does (Lib/ctypes/__init__.py). */
+static const char *split_flags(struct arena *a, const char *text, const char *cwd,
+                               unsigned *ret_flags)
 {
     const char *at = strrchr(text, '@');
     char *end = NULL;
     unsigned long flags = at && at[1] ? strtoul(at + 1, &end, 16) : 0;
-    if (at && end && !*end && flags <= 0x1fff) {
+    if (at && end && !*end && flags <= UINT32_MAX) {
         *ret_flags = (unsigned)flags;
         return arena_strndup(a, text, (size_t)(at - text));
     }
     /* What Python does: ctypes and imports, by a path or a bare name. */
-    *ret_flags = WINLDR_DEFAULT_DIRS | (winldr_path_has_folder(text) ? WINLDR_DLL_LOAD_DIR : 0);
-    return text;
+    bool is_path = winldr_path_has_folder(text);
+    *ret_flags = WINLDR_DEFAULT_DIRS | (is_path ? WINLDR_DLL_LOAD_DIR : 0);
+    return is_path ? winldr_path_full(a, cwd, text) : text;
 }
 
 bool cli_windows_is_asked(const char *name, const char *exe)
@@ -34,7 +37,7 @@ bool cli_windows_is_asked(const char *name, const char *exe)
     struct arena a;
     unsigned flags;
     arena_init(&a, 0, NULL, NULL);
-    const char *plain = name ? split_flags(&a, name, &flags) : NULL;
+    const char *plain = name ? split_flags(&a, name, "C:\\", &flags) : NULL;
     bool asked = ends_in(plain, ".dll") || ends_in(plain, ".pyd") || ends_in(exe, ".exe");
     arena_release(&a);
     return asked;
@@ -69,8 +72,9 @@ static struct winldr_process *run_loads(struct asked *q, unsigned default_flags)
             (void)winldr_add_directory(p, windows_path(&q->files, w->arena, text + 4));
             continue; // a relative one is refused by Windows as well
         }
-        const char *name = split_flags(w->arena, text, &flags);
-        (void)winldr_load(p, windows_path(&q->files, w->arena, name), flags); // kept in p->loads
+        const char *name =
+            split_flags(w->arena, windows_path(&q->files, w->arena, text), config.cwd, &flags);
+        (void)winldr_load(p, name, flags); // kept in p->loads
     }
     return p;
 }

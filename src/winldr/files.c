@@ -106,7 +106,10 @@ static const char *find_place(struct winldr_files *f, struct winldr_entry *e)
     const struct winldr_drive *drive =
         winldr_path_kind(e->path) == WINLDR_PATH_DRIVE ? drive_of(f, e->path[0]) : NULL;
     if (!drive) {
-        say_kind(e, WINLDR_ENTRY_UNSEEN, "the drive is not part of what is looked at");
+        say_kind(e, WINLDR_ENTRY_UNSEEN,
+                 winldr_path_kind(e->path) == WINLDR_PATH_OF_DRIVE
+                     ? "the working directory of this drive is not known"
+                     : "the drive is not part of what is looked at");
         return NULL;
     }
     const char *place = drive->path;

@@ -15,10 +15,13 @@
 #include "base/str.h"
 
 enum winldr_path_kind {
-    WINLDR_PATH_RELATIVE, // "a.dll", "sub\\a.dll", and "C:a.dll", which no loader here meets
+    WINLDR_PATH_RELATIVE, // "a.dll", "sub\\a.dll"
     WINLDR_PATH_ROOTED,   // "\\a.dll": of the current drive
     WINLDR_PATH_DRIVE,    // "C:\\a.dll"
-    WINLDR_PATH_OTHER,    // "\\\\server\\share\\a.dll", "\\\\?\\C:\\a.dll"
+    WINLDR_PATH_OF_DRIVE, // "C:a.dll": in the working directory of that drive
+    WINLDR_PATH_UNC,      // "\\\\server\\share\\a.dll"
+    WINLDR_PATH_DEVICE,   // "\\\\.\\C:\\a.dll", "//?/C:/a.dll"
+    WINLDR_PATH_VERBATIM, // "\\\\?\\C:\\a.dll", "\\??\\C:\\a.dll": "/", "." and ".." are names
 };
 
 enum winldr_path_kind winldr_path_kind(const char *path);
@@ -26,9 +29,17 @@ enum winldr_path_kind winldr_path_kind(const char *path);
 /* Whether a loader treats it as more than a name. */
 bool winldr_path_has_folder(const char *name);
 
-/* The path from its drive, with '\\' between its parts, without "." and "..", without the dots and
- * blanks that Windows drops from the end of a part. A relative path begins at `cwd`. */
+/* The path from its drive, with '\\' between its parts, without "." and ".." and without what
+ * Windows drops: one dot at the end of a folder's name, all dots and blanks at the end of the path
+ * (learn.microsoft.com/dotnet/standard/io/file-path-formats, "Trim characters"; Wine
+ * dlls/ntdll/tests/path.c). A relative path begins at `cwd`. A path of a device keeps its form
+ * unless the device is a drive; so does one of a server, and one in the working directory of a
+ * drive that `cwd` is not on. */
 char *winldr_path_full(struct arena *a, const char *cwd, const char *path);
+
+/* Whether the last part is a name of a device, with any extension: "NUL", "com1.dll". Which of them
+ * stand for the device differs between releases of Windows. */
+bool winldr_path_is_device(const char *path);
 
 const char *winldr_path_base(const char *path);              // behind the last separator
 char *winldr_path_folder(struct arena *a, const char *path); // "C:\\" for "C:\\a.dll"

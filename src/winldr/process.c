@@ -30,6 +30,7 @@ struct search { // of one request, and of all that it imports
     struct winldr_list list;
     int load;
     unsigned depth;
+    bool is_alone; // imports are not loaded
 };
 
 /* ------------------------------------------------------------------ state */
@@ -60,21 +61,24 @@ static struct winldr_module *add_module(struct winldr_process *p, const char *pa
 
 bool winldr_add_directory(struct winldr_process *p, const char *path)
 {
-    if (winldr_path_kind(path) == WINLDR_PATH_RELATIVE) {
+    enum winldr_path_kind kind = winldr_path_kind(path);
+    if (kind == WINLDR_PATH_RELATIVE || kind == WINLDR_PATH_OF_DRIVE) {
         return false;
     }
+    bool is_unsure = kind == WINLDR_PATH_DEVICE || kind == WINLDR_PATH_VERBATIM;
     const char *full = winldr_path_full(p->arena, p->config.cwd, path);
     if (winldr_files_get(p->files, full)->kind == WINLDR_ENTRY_MISSING) {
         return false;
     }
-    VEC_PUSH(p->arena, &p->added, arena_strdup(p->arena, path));
+    VEC_PUSH(p->arena, &p->added,
+             (struct winldr_added){arena_strdup(p->arena, path), is_unsure ? NULL : full});
     return true;
 }
 
 void winldr_remove_directory(struct winldr_process *p, const char *path)
 {
     for (size_t i = p->added.n; i-- > 0;) {
-        if (strcmp(p->added.items[i], path) == 0) {
+        if (strcmp(p->added.items[i].given, path) == 0) {
             memmove(p->added.items + i, p->added.items + i + 1,
                     (p->added.n - i - 1) * sizeof *p->added.items);
             p->added.n--;
@@ -88,9 +92,15 @@ void winldr_set_directory(struct winldr_process *p, const char *path)
     p->set_directory = path ? arena_strdup(p->arena, path) : NULL;
 }
 
-void winldr_set_default_flags(struct winldr_process *p, unsigned flags)
+bool winldr_set_default_flags(struct winldr_process *p, unsigned flags)
 {
+    const unsigned allowed =
+        WINLDR_APPLICATION_DIR | WINLDR_USER_DIRS | WINLDR_SYSTEM32 | WINLDR_DEFAULT_DIRS;
+    if (!flags || flags & ~allowed) {
+        return false;
+    }
     p->config.default_flags = flags;
+    return true;
 }
 
 void winldr_set_path(struct winldr_process *p, const char *path)
@@ -264,7 +274,9 @@ static bool take_file(struct winldr_process *p, struct winldr_request *r, struct
     request_add_step(p, r, e->path, via, WINLDR_STEP_FOUND, NULL);
     struct winldr_module *m = add_module(p, e->path, e->file, r->load);
     say_module(r, WINLDR_LOADED, m, via);
-    load_imports(p, m, s, r);
+    if (!s->is_alone) {
+        load_imports(p, m, s, r);
+    }
     return true;
 }
 
@@ -304,7 +316,7 @@ static bool try_place(struct winldr_process *p, struct winldr_request *r, struct
 static void search_places(struct winldr_process *p, struct winldr_request *r, struct search *s,
                           const char *name)
 {
-    if (winldr_path_has_folder(name) && winldr_path_kind(name) != WINLDR_PATH_RELATIVE) {
+    if (winldr_path_kind(name) != WINLDR_PATH_RELATIVE) {
         const char *full = winldr_path_full(p->arena, p->config.cwd, name);
         if (try_place(p, r, s, full, WINLDR_VIA_PATH_GIVEN)) {
             return;
@@ -313,8 +325,12 @@ static void search_places(struct winldr_process *p, struct winldr_request *r, st
         for (size_t i = 0; i < s->list.places.n; i++) {
             const struct winldr_place *place = &s->list.places.items[i];
             if (!place->folder) {
-                request_add_step(p, r, NULL, place->via, WINLDR_STEP_UNSEEN, "PATH is not known");
-                r->unseen = r->unseen ? r->unseen : "PATH";
+                bool is_path = place->via == WINLDR_VIA_ENVIRONMENT;
+                request_add_step(p, r, NULL, place->via, WINLDR_STEP_UNSEEN,
+                                 is_path
+                                     ? "PATH is not known"
+                                     : "whether Windows takes a path of this form is not known");
+                r->unseen = r->unseen ? r->unseen : is_path ? "PATH" : "a folder that was added";
                 continue;
             }
             const char *joined = winldr_path_join(p->arena, place->folder, name);
@@ -397,7 +413,10 @@ static struct winldr_request *make_request(struct winldr_process *p, const char 
         return r;
     }
     const char *file = name_with_extension(p, name);
-    if (winldr_path_has_folder(file) || !answer_before_files(p, r, s, &file)) {
+    bool is_bare = !winldr_path_has_folder(file) && winldr_path_kind(file) == WINLDR_PATH_RELATIVE;
+    if (winldr_path_kind(file) != WINLDR_PATH_VERBATIM && winldr_path_is_device(file)) {
+        say_unseen(r, "a device, or a file with a name of one");
+    } else if (!is_bare || !answer_before_files(p, r, s, &file)) {
         search_places(p, r, s, file);
     }
     return r;
@@ -589,21 +608,26 @@ bool winldr_is_loaded(const struct winldr_load *l)
 
 const struct winldr_load *winldr_load(struct winldr_process *p, const char *name, unsigned flags)
 {
-    struct search s = {.load = (int)p->loads.n};
+    struct search s = {.load = (int)p->loads.n, .is_alone = flags & WINLDR_DONT_RESOLVE};
     struct winldr_load load = {
         .name = arena_strdup(p->arena, name), .flags = flags, .request = p->requests.n};
     size_t first = p->modules.n;
-    if (winldr_search_list(p, name, flags, &s.list)) {
+    bool is_valid = winldr_search_list(p, name, flags, &s.list);
+    if (is_valid && !(flags & ~(unsigned)WINLDR_FLAGS_MODELLED)) {
         load.module = make_request(p, load.name, NULL, &s)->module;
     } else {
         struct winldr_request *r = arena_alloc(p->arena, sizeof *r);
         *r = (struct winldr_request){.name = load.name, .load = s.load};
-        request_say_failed(r, WINLDR_INVALID_PARAMETER, NULL);
+        if (is_valid) {
+            say_unseen(r, "what these flags ask for, which is not modelled");
+        } else {
+            request_say_failed(r, WINLDR_INVALID_PARAMETER, NULL);
+        }
         VEC_PUSH(p->arena, &p->requests, r);
     }
     load.end = p->requests.n;
     load_judge(p, &load);
-    if (load.outcome == WINLDR_LOADED && init_fails(p, first)) {
+    if (load.outcome == WINLDR_LOADED && !s.is_alone && init_fails(p, first)) {
         load.outcome = WINLDR_FAILED;
         load.code = WINLDR_DLL_INIT_FAILED;
     }

@@ -28,12 +28,16 @@
 
 /* winbase.h, LoadLibraryExW(): https://learn.microsoft.com/windows/win32/api/libloaderapi */
 enum winldr_flags {
+    WINLDR_DONT_RESOLVE = 0x1, // DONT_RESOLVE_DLL_REFERENCES: neither imports nor the DLL's start
     WINLDR_ALTERED_SEARCH_PATH = 0x8,
+    WINLDR_IGNORE_AUTHZ = 0x10, // AppLocker's rules; changes nothing here
     WINLDR_DLL_LOAD_DIR = 0x100,
     WINLDR_APPLICATION_DIR = 0x200,
     WINLDR_USER_DIRS = 0x400,
     WINLDR_SYSTEM32 = 0x800,
     WINLDR_DEFAULT_DIRS = 0x1000,
+    /* Not modelled: as data (0x2, 0x20, 0x40), signed alone (0x80), SAFE_CURRENT_DIRS (0x2000). */
+    WINLDR_FLAGS_MODELLED = 0x1f19,
 };
 
 enum winldr_code { // winerror.h
@@ -141,6 +145,12 @@ struct winldr_config {
     void *init_arg;
 };
 
+struct winldr_added {
+    const char *given;
+    const char
+        *full; // NULL: "\\\\?\\C:\\x" and the like, which Wine refuses (87) and Windows may take
+};
+
 struct winldr_process {
     struct winldr_files *files;
     struct arena *arena;
@@ -150,7 +160,7 @@ struct winldr_process {
     bool system_seen;               // System32 is in the tree
     const struct pe_apiset *apiset; // NULL: the schema is not in the tree
     struct pe_apiset apiset_storage;
-    VEC(const char *) added;             // in the order of the calls
+    VEC(struct winldr_added) added;      // in the order of the calls
     const char *set_directory;           // NULL: never set; "": set to nothing
     VEC(struct winldr_module *) modules; // in the order of loading
     VEC(struct winldr_request *) requests;
@@ -173,7 +183,8 @@ bool winldr_add_directory(struct winldr_process *p, const char *path);
 void winldr_remove_directory(struct winldr_process *p, const char *path);
 /* SetDllDirectory(); NULL: back to the start. */
 void winldr_set_directory(struct winldr_process *p, const char *path);
-void winldr_set_default_flags(struct winldr_process *p, unsigned flags);
+/* SetDefaultDllDirectories(). False: flags that it refuses (87), which change nothing. */
+bool winldr_set_default_flags(struct winldr_process *p, unsigned flags);
 void winldr_set_path(struct winldr_process *p, const char *path);
 void winldr_set_cwd(struct winldr_process *p, const char *path);
 

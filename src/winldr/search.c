@@ -9,11 +9,11 @@ enum {
                    WINLDR_SYSTEM32 | WINLDR_DEFAULT_DIRS
 };
 
+/* As it was given: what is dropped from the end of a folder's name shows in the joined path. */
 static void add_place(struct winldr_process *p, struct winldr_list *list, const char *folder,
                       enum winldr_via via)
 {
-    const char *full = winldr_path_full(p->arena, p->config.cwd, folder);
-    VEC_PUSH(p->arena, &list->places, (struct winldr_place){full, via});
+    VEC_PUSH(p->arena, &list->places, (struct winldr_place){folder, via});
 }
 
 static void add_system(struct winldr_process *p, struct winldr_list *list)
@@ -55,7 +55,7 @@ void winldr_search_flags(struct winldr_process *p, const char *importer, unsigne
         add_place(p, ret, winldr_path_folder(p->arena, p->config.exe), WINLDR_VIA_APPLICATION);
     }
     for (size_t i = p->added.n; flags & WINLDR_USER_DIRS && i-- > 0;) { // last added first
-        add_place(p, ret, p->added.items[i], WINLDR_VIA_ADDED);
+        add_place(p, ret, p->added.items[i].full, WINLDR_VIA_ADDED);
     }
     if (flags & WINLDR_USER_DIRS && p->set_directory && *p->set_directory) {
         add_place(p, ret, p->set_directory, WINLDR_VIA_SET);
@@ -85,6 +85,13 @@ static void classic_list(struct winldr_process *p, const char *name, unsigned fl
     add_path(p, ret);
 }
 
+/* Enough for DLL_LOAD_DIR. Wine refuses those of a server. */
+static bool is_full(const char *name)
+{
+    enum winldr_path_kind kind = winldr_path_kind(name);
+    return kind != WINLDR_PATH_RELATIVE && kind != WINLDR_PATH_OF_DRIVE;
+}
+
 bool winldr_search_list(struct winldr_process *p, const char *name, unsigned flags,
                         struct winldr_list *ret)
 {
@@ -102,11 +109,9 @@ bool winldr_search_list(struct winldr_process *p, const char *name, unsigned fla
         classic_list(p, name, flags, ret);
         return true;
     }
-    if (flags & WINLDR_DLL_LOAD_DIR && winldr_path_kind(name) != WINLDR_PATH_DRIVE &&
-        winldr_path_kind(name) != WINLDR_PATH_OTHER &&
-        winldr_path_kind(name) != WINLDR_PATH_ROOTED) {
+    if (flags & WINLDR_DLL_LOAD_DIR && !is_full(name)) {
         return false;
     }
-    winldr_search_flags(p, winldr_path_full(p->arena, p->config.cwd, name), flags, ret);
+    winldr_search_flags(p, name, flags, ret);
     return true;
 }

@@ -5,7 +5,7 @@
 #include "winldr/process.h"
 
 struct winldr_place {
-    const char *folder; // full; NULL: PATH, and it is not known
+    const char *folder; // as it was given; NULL: not known
     enum winldr_via via;
 };
 

@@ -106,24 +106,158 @@ static const struct winldr_request *blamed(const struct winldr_process *p,
 static void test_paths(void **state)
 {
     struct fixture *f = *state;
+    /* The first rows are of Wine's own tests (dlls/ntdll/tests/path.c: test_RtlGetFullPathName_U(),
+     * test_RtlDosPathNameToNtPathName_U()), without the separator at an end. */
     static const struct {
         const char *path, *full;
     } cases[] = {
-        {"a.dll", "C:\\work\\a.dll"},
-        {"..\\x/a.dll", "C:\\x\\a.dll"},
-        {"D:/y\\.\\a.dll", "D:\\y\\a.dll"},
-        {"\\z\\a.dll", "C:\\z\\a.dll"},
-        {"C:\\a. . \\b", "C:\\a\\b"},
+        {"c:/test", "c:\\test"},
+        {"c:/test/", "c:\\test"},
+        {"c:/test     ", "c:\\test"},
+        {"c:/test.", "c:\\test"},
+        {"c:/test  ....   ..   ", "c:\\test"},
+        {"c:/test/  ....   ..   ", "c:\\test"},
+        {"c:/test/..", "c:\\"},
+        {"c:/test/.. ", "c:\\test"},
+        {"c:/test./file", "c:\\test\\file"},
+        {"c:/test.. /file", "c:\\test.. \\file"},
+        {"c:/test../file", "c:\\test.\\file"},
+        {"c:/test/././file", "c:\\test\\file"},
+        {"c:/test\\\\.\\.\\file", "c:\\test\\file"},
+        {"c:/test\\test1\\..\\.\\file", "c:\\test\\file"},
+        {"c:///test\\..\\file\\..\\//", "c:\\"},
+        {"c:.", "C:\\windows"},
+        {"c:foo/bar", "C:\\windows\\foo\\bar"},
+        {"c:./foo", "C:\\windows\\foo"},
+        {"\\foo", "C:\\foo"},
+        {"foo", "C:\\windows\\foo"},
+        {"..", "C:\\"},
+        {"...", "C:\\windows"},
+        {"foo/..", "C:\\windows"},
+        {"?<>*\"|:", "C:\\windows\\?<>*\"|:"},
+        {"\\\\foo", "\\\\foo"},
+        {"d:foo", "d:foo"}, // from here on our own
         {"C:\\..\\..", "C:\\"},
+        {"C:\\a. . \\b", "C:\\a. . \\b"},
         {"\\\\server\\a.dll", "\\\\server\\a.dll"},
+        {"\\\\?\\C:\\a\\b.dll", "C:\\a\\b.dll"},
+        {"\\\\?\\C:\\a\\..\\b.dll", "C:\\a\\..\\b.dll"},
+        {"\\??\\C:\\a", "C:\\a"},
+        {"\\\\.\\C:\\a\\..\\b.dll", "C:\\b.dll"},
+        {"//?/C:/a/./b.dll", "C:\\a\\b.dll"},
+        {"\\\\?\\Volume{1}\\a", "\\\\?\\Volume{1}\\a"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_string_equal(winldr_path_full(&f->arena, "C:\\work", cases[i].path), cases[i].full);
+        assert_string_equal(winldr_path_full(&f->arena, "C:\\windows\\", cases[i].path),
+                            cases[i].full);
     }
     assert_true(winldr_name_is("\xc3\xa9t\xc3\xa9.DLL", "\xc3\x89T\xc3\x89.dll"));
     assert_true(winldr_name_is("\xd0\xb4.dll", "\xd0\x94.dll"));
     assert_false(winldr_name_is("a.dll", "a.dl"));
     assert_string_equal(winldr_path_folder(&f->arena, "C:\\a.dll"), "C:\\");
+}
+
+/* Wine's own table (dlls/ntdll/tests/path.c: test_RtlDetermineDosPathNameType_U()). */
+static void test_path_kinds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        enum winldr_path_kind kind;
+    } cases[] = {
+        {"\\\\foo", WINLDR_PATH_UNC},
+        {"//foo", WINLDR_PATH_UNC},
+        {"\\/foo", WINLDR_PATH_UNC},
+        {"/\\foo", WINLDR_PATH_UNC},
+        {"\\\\", WINLDR_PATH_UNC},
+        {"c:\\foo", WINLDR_PATH_DRIVE},
+        {"c://foo", WINLDR_PATH_DRIVE},
+        {"c:/", WINLDR_PATH_DRIVE},
+        {"c:foo", WINLDR_PATH_OF_DRIVE},
+        {"c:f\\oo", WINLDR_PATH_OF_DRIVE},
+        {"\\foo", WINLDR_PATH_ROOTED},
+        {"/", WINLDR_PATH_ROOTED},
+        {"foo", WINLDR_PATH_RELATIVE},
+        {"", WINLDR_PATH_RELATIVE},
+        {"\\\\.\\foo", WINLDR_PATH_DEVICE},
+        {"/\\./foo", WINLDR_PATH_DEVICE},
+        {"\\\\.foo", WINLDR_PATH_UNC},
+        {"\\\\?\\foo", WINLDR_PATH_VERBATIM},
+        {"//?/foo", WINLDR_PATH_DEVICE},
+        {"/\\?/foo", WINLDR_PATH_DEVICE},
+        {"//?foo", WINLDR_PATH_UNC},
+        {"CONIN$", WINLDR_PATH_RELATIVE},
+        {"\\\\.\\CONIN$", WINLDR_PATH_DEVICE},
+        {"\\??\\C:\\x", WINLDR_PATH_VERBATIM},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(winldr_path_kind(cases[i].path), cases[i].kind);
+    }
+    /* Rows of test_RtlIsDosDeviceName_U(). */
+    static const char *const devices[] = {"c:CON",  "c:\\NUL", "nul.txt",        "lpt9",  "COM1:",
+                                          "CONIN$", "c:con ",  "C:\\x\\aux.dll", "prn. ", NULL};
+    static const char *const others[] = {"c:CONx", "com0", "lpt10", "nully.dll", "xnul", NULL};
+    for (size_t i = 0; devices[i]; i++) {
+        assert_true(winldr_path_is_device(devices[i]));
+    }
+    for (size_t i = 0; others[i]; i++) {
+        assert_false(winldr_path_is_device(others[i]));
+    }
+}
+
+/* Paths that name one file in many ways, as Wine loads them; and flags that are not modelled. */
+static void test_forms_of_paths(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *name;
+        unsigned flags;
+        enum winldr_code code;
+    } cases[] = {
+        {"\\\\?\\C:\\x\\a.dll", WINLDR_DEFAULT_DIRS, WINLDR_OK},
+        {"\\\\.\\C:\\x\\a.dll", WINLDR_DLL_LOAD_DIR, WINLDR_OK},
+        {"\\??\\C:\\x\\a.dll", 0, WINLDR_OK},
+        {"\\\\?\\C:\\x\\..\\x\\a.dll", 0, WINLDR_MOD_NOT_FOUND},
+        {"C:\\x \\a.dll", 0, WINLDR_MOD_NOT_FOUND},
+        {"C:here.dll", 0, WINLDR_OK},
+        {"C:here", WINLDR_DEFAULT_DIRS, WINLDR_OK},
+        {"C:here.dll", WINLDR_DLL_LOAD_DIR, WINLDR_INVALID_PARAMETER},
+    };
+    put_plain(f, "x/a.dll", NULL);
+    put_plain(f, "work/here.dll", NULL);
+    put_plain(f, "x/broken.dll", "not_there.dll");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct winldr_load *l = winldr_load(start(f), cases[i].name, cases[i].flags);
+        assert_int_equal(l->outcome, cases[i].code ? WINLDR_FAILED : WINLDR_LOADED);
+        assert_int_equal(l->code, cases[i].code);
+    }
+    assert_int_equal(winldr_load(start(f), "C:\\x\\nul.dll", 0)->outcome, WINLDR_UNKNOWN);
+    assert_int_equal(winldr_load(start(f), "C:\\x\\a.dll", 0x2)->outcome, WINLDR_UNKNOWN);
+    assert_int_equal(winldr_load(start(f), "C:\\x\\broken.dll", 0)->outcome, WINLDR_FAILED);
+    assert_int_equal(winldr_load(start(f), "C:\\x\\broken.dll", WINLDR_DONT_RESOLVE)->outcome,
+                     WINLDR_LOADED);
+}
+
+/* SetDefaultDllDirectories() and AddDllDirectory() refuse what Wine's tests say that Windows
+ * refuses (dlls/kernel32/tests/module.c). */
+static void test_refusals(void **state)
+{
+    struct fixture *f = *state;
+    static const unsigned refused[] = {0, 3, WINLDR_APPLICATION_DIR | 0x8000, WINLDR_DLL_LOAD_DIR,
+                                       WINLDR_DLL_LOAD_DIR | WINLDR_USER_DIRS};
+    put_plain(f, "x/a.dll", NULL);
+    struct winldr_process *p = start(f);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        assert_false(winldr_set_default_flags(p, refused[i]));
+    }
+    assert_true(winldr_set_default_flags(p, WINLDR_USER_DIRS));
+    assert_true(winldr_add_directory(p, "C:\\x\\a.dll")); // a file
+    assert_true(winldr_add_directory(p, "\\"));
+    assert_false(winldr_add_directory(p, "C:\\gone"));
+    assert_false(winldr_add_directory(p, ".\\."));
+    assert_false(winldr_add_directory(p, "C:x"));
+    assert_true(winldr_add_directory(p, "\\\\?\\C:\\x")); // unlike Wine; it decides nothing
+    assert_int_equal(winldr_load(p, "a.dll", 0)->outcome, WINLDR_UNKNOWN);
 }
 
 /* 126 never says which DLL is missing: the model says it, and who imports it. */
@@ -425,6 +559,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_paths, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_path_kinds, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forms_of_paths, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hidden_dll, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hidden_function, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forwarder, setup, teardown),

@@ -91,8 +91,8 @@ static void obey(struct state *s, const char *verb, const char *value, const cha
     } else if (strcmp(verb, "unset") == 0) {
         winldr_set_directory(p, NULL);
     } else if (strcmp(verb, "default") == 0) {
-        winldr_set_default_flags(p, number);
-        s->config.default_flags = number; // for the worlds that follow, too
+        (void)winldr_set_default_flags(p, number);         // refused there as well
+        s->config.default_flags = p->config.default_flags; // for the worlds that follow, too
     } else if (strcmp(verb, "path") == 0) {
         winldr_set_path(p, value);
     } else if (strcmp(verb, "cd") == 0) {

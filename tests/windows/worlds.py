@@ -30,8 +30,8 @@ import wine  # noqa: E402
 FOLDERS = ["a", "b", "c d", "Sub", "Sub/deep"]
 LETTERS = "abcdef"
 FLAGS = [0, 0, 0, 0, 8, 8, 0x1000, 0x1000, 0x1100, 0x1100, 0x100, 0x200, 0x400, 0x800, 0x300, 0x500,
-         0x900, 0xC00, 0x1008, 0x108, 0x1900]
-DEFAULTS = [0x1000, 0x1000, 0x200, 0x400, 0x800, 0xC00, 0x600]
+         0x900, 0xC00, 0x1008, 0x108, 0x1900, 0x1, 0x9, 0x1001, 0x1101, 0x10]
+DEFAULTS = [0x1000, 0x1000, 0x200, 0x400, 0x800, 0xC00, 0x600, 0, 0x100, 0x1100, 8]
 
 
 def any_case(rng, text):
@@ -105,6 +105,8 @@ class World:
             text = any_case(rng, text)
         elif how < 0.35:
             text += "\\..\\" + rng.choice(["a", "b"])
+        elif how < 0.38:
+            text += rng.choice([" ", ".", "..", "\\."])
         return text
 
     def request(self):
@@ -114,12 +116,16 @@ class World:
         if how < 0.5:
             name = any_case(rng, name)
             return name[:-4] if rng.random() < 0.2 else name
+        if how < 0.53:
+            return "Z:" + rng.choice(["", "Sub\\", "..\\a\\"]) + name
         if how < 0.6:
             return rng.choice(["sub", "Sub\\deep", "..\\a", "Sub/deep", "."]) + "\\" + name
         if self.files and how < 0.8:
             path = rng.choice(self.files)
             if path.parent.parent == self.folder or path.parent == self.folder:
                 text = wine.windows_path(path)
+                if rng.random() < 0.2:
+                    return rng.choice(["\\\\?\\", "\\\\.\\", "\\??\\", "//?/"]) + text
                 return text[:-4] if rng.random() < 0.1 else any_case(rng, text)
         return self.windows_folder().rstrip("\\/") + rng.choice("\\\\\\/") + name
 
