@@ -83,6 +83,7 @@ SUITES = [
     Suite("test", "report", 60, "{py} tests/report/run.py {exe}"),
     Suite("test", "mcp", 120, "{py} tests/mcp/run.py {exe}"),
     Suite("test", "report-ci", 60, "{py} tests/report/ci.py {exe}"),
+    Suite("test", "report-outputs", 60, "{py} tests/report/outputs.py {exe}"),
     Suite("test", "report-page", 60, "{py} tests/report/page.py {exe}"),
     Suite("test", "check-terminal", 120, "{py} tests/report/terminal.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),

@@ -16,6 +16,7 @@ enum { SECONDS_MAX = 7 * 24 * 3600, BYTES_MIN = 16 << 20 };
 static struct {
     uint64_t seconds, bytes;
     bool given;
+    bool is_below;     // in a child of cli_redirect_output()
     char said[2][200]; // what is written at each limit: a handler can put nothing together
 } limit = {.seconds = CLI_LIMIT_SECONDS, .bytes = ARENA_LIMIT_DEFAULT};
 
@@ -88,7 +89,7 @@ static void stop(const char *said)
 {
     ssize_t n = write(STDERR_FILENO, said, (unsigned)strlen(said));
     (void)n; // nothing better can be done when even that fails
-    _exit(CLI_CANNOT);
+    _exit(limit.is_below ? CLI_LIMIT_STOPPED : CLI_CANNOT);
 }
 
 static void on_time(void)
@@ -156,6 +157,14 @@ int cli_limit_start(const struct cli_command *command, int argc, char **argv)
 void cli_limit_restart(void)
 {
     bound_time(limit.seconds, on_time);
+}
+
+void cli_limit_restart_below(void)
+{
+    limit.is_below = true;
+    if (limit.said[AT_TIME][0]) {
+        cli_limit_restart();
+    }
 }
 
 int cli_limit_lift(const char *what)

@@ -37,6 +37,11 @@ int cli_limit_start(const struct cli_command *command, int argc, char **argv);
 /* The processor time counts from here on, and for a child: a timer is not inherited. */
 void cli_limit_restart(void);
 
+/* The same in a child whose output counts only if it is whole: at a limit it ends with the status
+ * CLI_LIMIT_STOPPED. */
+enum { CLI_LIMIT_STOPPED = 100 };
+void cli_limit_restart_below(void);
+
 /* The command acts after all, or waits for what comes: CLI_OK, or CLI_USAGE (said) if --limit was
  * given for it. To be called before anything is started or changed. */
 int cli_limit_lift(const char *what);

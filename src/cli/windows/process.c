@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/windows/api.h"
@@ -101,9 +103,57 @@ void cli_begin(int *argc, char ***argv)
     }
 }
 
+/* The file of an option and what becomes of it at the end: output is kept in a file beside it,
+ * which goes with the process, until it is whole. */
+static struct {
+    wchar_t *path;
+    int kept;
+} redirected;
+
+static void copy_output(void)
+{
+    char bytes[1 << 14];
+    int n = 0;
+    if (fflush(stdout) != 0 || _lseeki64(redirected.kept, 0, SEEK_END) <= 0 ||
+        _lseeki64(redirected.kept, 0, SEEK_SET) < 0) {
+        return; // nothing was written
+    }
+    FILE *file = _wfopen(redirected.path, L"wb");
+    while (file && (n = _read(redirected.kept, bytes, sizeof bytes)) > 0 &&
+           fwrite(bytes, 1, (size_t)n, file) == (size_t)n) {
+    }
+    bool is_whole = file && n == 0 && !ferror(file);
+    if (file) {
+        is_whole &= fclose(file) == 0;
+    }
+    if (!is_whole) {
+        char *path = sys_narrow(redirected.path);
+        (void)_wunlink(redirected.path); // may stay: that is said
+        _exit(cli_fail(CLI_CANNOT, "%s: cannot be written", path ? path : "the output"));
+    }
+}
+
 /* Only a user with a right of his own can make links here. */
 int cli_redirect_output(const char *command, const char *path)
 {
-    bool ready = strcmp(path, "-") == 0 || freopen(path, "w", stdout);
+    if (strcmp(path, "-") == 0) {
+        return CLI_OK;
+    }
+    size_t n = strlen(path) + sizeof ".gpumend-4294967295";
+    char *beside = malloc(n);
+    redirected.path = sys_wide(path);
+    wchar_t *wide = NULL;
+    if (beside) {
+        (void)snprintf(beside, n, "%s.gpumend-%lu", path, GetCurrentProcessId());
+        wide = sys_wide(beside);
+    }
+    free(beside);
+    redirected.kept =
+        wide && redirected.path
+            ? _wopen(wide, _O_RDWR | _O_CREAT | _O_EXCL | _O_TEMPORARY | _O_BINARY | _O_NOINHERIT,
+                     _S_IREAD | _S_IWRITE)
+            : -1;
+    free(wide);
+    bool ready = redirected.kept >= 0 && _dup2(redirected.kept, 1) == 0 && atexit(copy_output) == 0;
     return ready ? CLI_OK : cli_fail(CLI_CANNOT, "%s: %s: %s", command, path, strerror(errno));
 }
