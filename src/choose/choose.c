@@ -419,6 +419,12 @@ static void chooser_say_notes(struct chooser *c)
     }
     const struct choose_ran *ran =
         r->chosen && r->chosen->gpu ? chooser_ran_on(c, r->chosen) : NULL;
+    if (c->o->was_run && ran && ran->products_absent) {
+        VEC_PUSH(
+            c->a, &r->notes,
+            "the probe ran a kernel on it and no matrix product, whose stages are not available "
+            "on Windows: whether the libraries work on it is unknown");
+    }
     if (c->o->was_run && ran && !(ran->formats & CHOOSE_FORMAT_FLOAT16)) {
         VEC_PUSH(c->a, &r->notes,
                  "float16 is not offered: the probe has not seen a product in it "

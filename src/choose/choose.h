@@ -32,9 +32,10 @@ struct choose_ran {
     long index;      // as the runtime counted it; -1: it counted none, `why` says why
     const char *bdf; // its address as host_gpu has it, or NULL: not told
     bool passed;
-    unsigned formats;    // MEND_FORMAT_...: those whose products were right
-    uint64_t free_bytes; // of its memory, at that moment; 0: not told
-    const char *why;     // a clause: what failed, or NULL
+    unsigned formats;     // MEND_FORMAT_...: those whose products were right
+    bool products_absent; // this build of gpumend has no stages for them: `formats` are all
+    uint64_t free_bytes;  // of its memory, at that moment; 0: not told
+    const char *why;      // a clause: what failed, or NULL
 };
 
 struct choose_options {

@@ -263,16 +263,20 @@ const struct cli_command cli_probe = {
     .name = "probe",
     .arguments = "[TARGET] [options]",
     .summary = "tests whether the GPU works: runs it in stages and names the first that fails",
-    .text = "Runs the driver, a kernel and then the libraries that TARGET (an environment or a\n"
-            "program, as with check) would load. Each stage runs in its own child process, which "
-            "may\n"
-            "crash or hang without harm. probe names the first stage that fails, with the "
-            "vendor's\n"
-            "error code and what it rules out. It changes nothing. A GPU that others use "
-            "exclusively\n"
-            "is reported as busy.\n"
-            "\n"
-            "Exit status 1: a stage failed; 3: gpumend cannot tell.",
+    .text =
+        "Runs the driver, a kernel and then the libraries that TARGET (an environment or a\n"
+        "program, as with check) would load. Each stage runs in its own child process, which "
+        "may\n"
+        "crash or hang without harm. probe names the first stage that fails, with the "
+        "vendor's\n"
+        "error code and what it rules out. It changes nothing. A GPU that others use "
+        "exclusively\n"
+        "is reported as busy.\n"
+        "\n"
+        "gpumend.exe runs the stages of the drivers (nvcuda.dll, amdhip64.dll), without TARGET\n"
+        "and --python; other stages say that they are not available on Windows.\n"
+        "\n"
+        "Exit status 1: a stage failed; 3: gpumend cannot tell.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = probe_run_command,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "probe/here.h"
 
 /* A matrix product shows one format; those that no application is offered are listed too. */
 static const struct {
@@ -79,13 +80,14 @@ static struct choose_ran choice_device(struct arena *a, const struct probe_repor
         }
         take_facts(a, run, device, &ran);
         if (is_product(run->stage, &bit)) {
+            ran.products_absent |= probe_stage_absence(run->stage) != NULL;
             take_product(run, bit, &right, &wrong);
         } else if (is_bad(run)) {
             ran.passed = false;
         }
         ran.why = !ran.why && is_bad(run) ? run->says : ran.why;
     }
-    ran.formats = right & ~wrong;
+    ran.formats = ran.products_absent ? (unsigned)CHOOSE_FORMATS_ALL : right & ~wrong;
     return ran;
 }
 

@@ -208,6 +208,35 @@ def refused(machine):
                       else f"status {got}: {said}")
 
 
+REGISTRY = """Windows Registry Editor Version 5.00
+
+[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Enum\\PCI\\VEN_10DE&DEV_2684&SUBSYS_16F110DE&REV_A1\\4&1&0&0008]
+"ClassGUID"="{4d36e968-e325-11ce-bfc1-08002be10318}"
+"Driver"="{4d36e968-e325-11ce-bfc1-08002be10318}\\\\0007"
+"ConfigFlags"=dword:00000000
+"LocationInformation"="@System32\\\\drivers\\\\pci.sys,#65536;PCI bus %1, device %2, function %3;(1,0,0)"
+
+[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Control\\Class\\{4d36e968-e325-11ce-bfc1-08002be10318}\\0007]
+"ProviderName"="NVIDIA"
+"DriverVersion"="32.0.15.6614"
+"""
+
+
+def choosing(machine, nvidia):
+    """choose --probe: a card whose kernel ran is taken, although no matrix product can be tried here."""
+    machine.install(nvidia=nvidia)
+    (machine.wine.drive_c / "set.reg").write_text(REGISTRY, encoding="utf-16")
+    subprocess.run([wine.loader(), str(machine.wine.system32 / "regedit.exe"), "/S", "C:\\set.reg"],
+                   env=machine.wine.env, check=True, capture_output=True)
+    for fake, device, says in (("", "cuda", "no matrix product"), ("cuInit=999", "cpu", "cuInit failed"),
+                               ("cuDevicePrimaryCtxRetain=999", "cpu", "cuDevicePrimaryCtxRetain failed")):
+        done = subprocess.run([wine.loader(), str(machine.exe), "choose", "--app", "torch", "--probe", "--json"],
+                              env={**machine.wine.env, "FAKE": fake}, capture_output=True, check=False)
+        text = done.stdout.decode()
+        good = text and json.loads(text)["device"] == device and says in text
+        machine.count(f"choose --probe {fake}", None if good else f"status {done.returncode}: {text}")
+
+
 def main():
     if why := wine.missing():
         print(f"SKIP {why}")
@@ -223,6 +252,7 @@ def main():
         failing(machine, nvidia, amd, sleeper)
         files(machine, folder)
         refused(machine)
+        choosing(machine, nvidia)
         subprocess.run(["wineserver", "-k"], env=machine.wine.env, check=False, stderr=subprocess.DEVNULL)
     print("{passed} passed, {failed} failed".format(**machine.counts))
     return 1 if machine.counts["failed"] else 0
