@@ -206,6 +206,7 @@ int form_has_code(struct ask *k, struct gm_err *err);
 int form_glibc(struct ask *k, struct gm_err *err);
 int form_compute(struct ask *k, struct gm_err *err);
 int form_compute_types(struct ask *k, struct gm_err *err);
+int form_fit(struct ask *k, struct gm_err *err);
 int form_model(struct ask *k, struct gm_err *err);
 int form_default(struct ask *k, struct gm_err *err);
 

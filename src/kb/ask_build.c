@@ -108,12 +108,11 @@ static enum py_answer code_fits_machine(struct ask *k, const struct kb_build *b,
                                         const struct wanted *w)
 {
     enum py_answer fits = code_fits(k, b, w);
-    if (w->platform && strcmp(w->platform, "windows-x86-64") == 0 &&
-        !ask_has_text(b->index_platforms, w->platform)) {
-        return PY_UNKNOWN; // the code of wheels in other indexes was read of those for Linux
+    if (w->platform && !ask_has_text(b->index_platforms, w->platform)) {
+        return PY_UNKNOWN; // the code of wheels in other indexes was read of those for Linux x86-64
     }
-    enum py_answer for_arm = platform_fits(b, ARM);
-    bool unread = is_on_arm_alone(w->sm) && for_arm == PY_UNKNOWN;
+    bool unread = is_on_arm_alone(w->sm) && platform_fits(b, ARM) != PY_NO &&
+                  !ask_has_text(b->index_platforms, ARM);
     return fits == PY_NO && unread ? PY_UNKNOWN : fits;
 }
 
@@ -289,9 +288,39 @@ static void verdict_find(struct ask *k, const struct data *d, const struct wante
     }
 }
 
+/* Whether the code of some build was read that could have fitted, and does not. */
+static bool read_in_vain(struct ask *k, const struct data *d, const struct verdict *v,
+                         const struct wanted *w)
+{
+    for (size_t i = 0; i < v->others.n; i++) {
+        const struct kb_build *b = v->others.items[i].build;
+        bool read = (w->sm && b->sm.n > 0) || (w->gfx && b->gfx.n > 0);
+        if (read && build_fits(k, d, b, w) == PY_NO) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char *version_text(struct ask *k)
 {
     return k->q->version ? arena_printf(k->a, " %s", k->q->version) : "";
+}
+
+/* " (2.0.0 to 2.15.0)": the releases whose builds were judged. */
+static const char *judged_text(struct ask *k, const struct verdict *v)
+{
+    const char *first = NULL, *last = NULL;
+    for (size_t i = 0; i < v->others.n; i++) {
+        const struct fit *f = &v->others.items[i];
+        first = !first || ask_compare(f->first, first) < 0 ? f->first : first;
+        last = !last || ask_compare(f->last, last) > 0 ? f->last : last;
+    }
+    if (!first) {
+        return "";
+    }
+    return strcmp(first, last) == 0 ? arena_printf(k->a, " (%s)", first)
+                                    : arena_printf(k->a, " (%s to %s)", first, last);
 }
 
 /* None fits: the answer rests on all that were judged. */
@@ -302,8 +331,9 @@ static int say_no_build(struct ask *k, const struct data *d, const struct verdic
         HIT(k, KB_AREA_BUILDS, v->others.items[i].build);
     }
     bool does = k->q->said & SAID_DOES;
-    ask_say(k, "%s%s build of %s%s that was read is%s.", does ? "No: no" : "No",
-            w->by_default ? " default" : "", k->q->package, version_text(k), wanted_text(k, w));
+    ask_say(k, "%s%s build of %s%s that was read%s is%s.", does ? "No: no" : "No",
+            w->by_default ? " default" : "", k->q->package, version_text(k),
+            k->q->version ? "" : judged_text(k, v), wanted_text(k, w));
     struct wanted any = *w;
     struct verdict rest = {.unknown = 0};
     any.by_default = false;
@@ -689,10 +719,11 @@ int form_builds(struct ask *k, struct gm_err *err)
     if (v.fits.n == 0 && v.unknown > 0) {
         bool cpu = w.platform && index_has_none(&v, w.platform);
         ask_missing(
-            k, "%sfor %zu build%s of %s%s%s this was not read",
+            k, "%sfor %zu build%s of %s%s%s this was not read%s",
             cpu ? arena_printf(k->a, "the package index has no GPU code for %s; ", w.platform) : "",
             v.unknown, v.unknown == 1 ? "" : "s", k->q->package, version_text(k),
-            cpu ? " elsewhere" : "");
+            cpu ? " elsewhere" : "",
+            read_in_vain(k, &d, &v, &w) ? "; of those that were read none is" : "");
         return 0;
     }
     return v.fits.n == 0                           ? say_no_build(k, &d, &v, &w)

@@ -116,7 +116,19 @@ int form_driver_runs(struct ask *k, struct gm_err *err)
         return 0;
     }
     HIT(k, KB_AREA_DRIVERS, toolkit ? toolkit : floor);
-    if (own && kb_driver_reaches(driver, own)) {
+    bool needed = k->q->said & SAID_DOES &&
+                  question_has(k->q, "need needs needed require requires required") &&
+                  !kb_driver_reaches(least, driver);
+    if (needed) {
+        HIT(k, KB_AREA_DRIVERS, floor);
+        ask_say(k,
+                "No, not that one: by minor-version compatibility %s runs from %s driver %s on, "
+                "with limits.",
+                floor->title, os, least);
+        if (own) {
+            ask_say(k, "%s itself goes with %s driver %s.", toolkit->title, os, own);
+        }
+    } else if (own && kb_driver_reaches(driver, own)) {
         ask_say(k, "Yes: %s goes with %s driver %s or later.", toolkit->title, os, own);
     } else if (kb_driver_reaches(driver, least)) {
         HIT(k, KB_AREA_DRIVERS, floor);

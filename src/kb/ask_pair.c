@@ -48,17 +48,49 @@ static struct pair numpy_pair(struct ask *k, const struct kb_releases *all,
                                       any ? ", which runs with 1 and 2" : " and needs numpy <2")};
 }
 
+/* Whether what a release declares of a package under conditions (for some Pythons) has one answer
+ * for a version whatever holds. */
+static bool conditions_agree(struct ask *k, const struct kb_releases *all,
+                             const struct kb_release *row, const char *package, const char *version)
+{
+    unsigned answers = 0;
+    for (size_t i = 0; i < row->n_needs; i++) {
+        const struct kb_release_need *need = &row->needs[i];
+        if (strcmp(need->package, package) == 0 && !need->extra) {
+            answers |= 1U << (need->versions ? set_admits(k, all, need->versions, package, version)
+                                             : PY_YES);
+        }
+    }
+    return (answers & (answers - 1)) == 0;
+}
+
+/* Whether what a release declares about NumPy was written without regard to its second major: such
+ * an open requirement admits 2, and code that was compiled against NumPy 1 fails with it all the
+ * same. */
+static bool foretells(struct ask *k, const struct kb_release *row,
+                      const struct kb_release_need *need, const char *version)
+{
+    const char *set = need->versions ? need->versions : "";
+    return ask_compare(ask_major(k, version + strspn(version, "<>=!~")), "2") >= 0 &&
+           !strchr(set, '<') && !strchr(set, '~') && !strstr(set, "==") &&
+           ask_admits(k, set, "1.26.4") && !(row->numpy_abi && strcmp(row->numpy_abi, "2") == 0);
+}
+
 /* Whether a release goes with a version of another package, by what it declares. */
 static struct pair pair_of(struct ask *k, const struct kb_releases *all,
                            const struct kb_release *row, const char *package, const char *version)
 {
     for (size_t i = 0; i < row->n_needs; i++) {
         const struct kb_release_need *need = &row->needs[i];
-        if (strcmp(need->package, package) != 0 || need->extra || need->when) {
+        if (strcmp(need->package, package) != 0 || need->extra ||
+            (need->when && !conditions_agree(k, all, row, package, version))) {
             continue;
         }
         enum py_answer fits =
             need->versions ? set_admits(k, all, need->versions, package, version) : PY_YES;
+        if (fits == PY_YES && strcmp(package, "numpy") == 0 && foretells(k, row, need, version)) {
+            break;
+        }
         return (struct pair){fits, arena_printf(k->a, "requires %s%s%s", package,
                                                 need->versions ? " " : "",
                                                 need->versions ? need->versions : "")};
@@ -167,7 +199,10 @@ int form_pair(struct ask *k, struct gm_err *err)
                             *partner = ask_row_of(k, &all, other, version);
     bool said = say_pair(k, &all, &mine.builds, row, other, version) ||
                 (partner && say_pair(k, &all, &mine.builds, partner, q->package, row->version));
-    if (!said) {
+    if (!said && strcmp(other, "numpy") == 0) {
+        ask_missing(k, "which NumPy %s %s was compiled against was not read", q->package,
+                    row->version);
+    } else if (!said) {
         ask_missing(k, "%s %s declares nothing about %s", q->package, row->version, other);
     }
     return said;

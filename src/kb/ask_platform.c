@@ -14,8 +14,11 @@ static const char *builds_for(struct ask *k, const struct ask_releases *all, con
     const char *list = "";
     for (size_t i = 0; i < all->builds.n; i++) {
         const struct kb_build *b = &all->builds.rows[i];
+        // "platforms" are those that a page or a script names, which need not be all.
+        // Its release scripts build for ROCm on x86-64 alone (generate_binary_build_matrix.py).
+        bool of_rocm = b->rocm && strcmp(platform, "linux-aarch64") == 0;
         enum py_answer is = ask_has_text(b->platforms, platform) ? PY_YES
-                            : b->platforms.n > 0                 ? PY_NO
+                            : of_rocm                            ? PY_NO
                                                                  : PY_UNKNOWN;
         bool elsewhere = is == PY_YES || (!b->is_default && b->index_platforms.n == 0);
         if (strcmp(b->package, k->q->package) == 0 && is == wanted && elsewhere &&
@@ -119,7 +122,9 @@ int form_platform(struct ask *k, struct gm_err *err)
     struct ask_releases mine;
     const char *platform = ask_platform(k);
     int rc = ask_releases_find(k, &mine, err);
-    if (rc < 0 || k->missing || !platform || mine.items.n != 1 || !mine.items.items[0].row) {
+    bool first = k->q->said & SAID_FIRST && k->q->n_spans == 0; // of no release but the newest
+    if (rc < 0 || k->missing || !platform || first || mine.items.n != 1 ||
+        !mine.items.items[0].row) {
         return rc < 0 ? rc : 0;
     }
     struct ask_table t = ask_property_table(k->q);
@@ -143,6 +148,13 @@ int form_platform(struct ask *k, struct gm_err *err)
     enum py_answer code = has ? gpu_code_of(k, &mine.builds, r->version, platform) : PY_NO;
     if (t.lines.n == 0 && (code != PY_NO || code_unread)) {
         ask_missing(k, "what the wheel of %s for %s has was not read", r->name, platform);
+        return 0;
+    }
+    if (t.lines.n == 0 && unread[0]) {
+        ask_missing(k,
+                    "the wheel of %s for %s in the package index has no GPU code; whether the "
+                    "builds %s of other indexes are for it was not read",
+                    r->name, platform, unread);
         return 0;
     }
     if (t.lines.n > 0) {
@@ -217,6 +229,84 @@ static int say_wheel_ranges(struct ask *k, const struct kb_releases *all, const 
     return 1;
 }
 
+/* "2.11.0 to 2.15.0" and the like: the releases, oldest first, whose wheel in the package index is
+ * known to have GPU code (PY_YES), to have none, or of which that was not read. */
+static const char *gpu_ranges(struct ask *k, const struct kb_builds *builds,
+                              const struct kb_release *const *rows, size_t n, const char *platform,
+                              enum py_answer wanted)
+{
+    const char *ranges = "";
+    for (size_t i = 0; i < n;) {
+        size_t end = i;
+        while (end < n && gpu_code_of(k, builds, rows[end]->version, platform) == wanted) {
+            end++;
+        }
+        if (end > i) {
+            ranges =
+                arena_printf(k->a, "%s%s%s%s%s", ranges, ranges[0] ? ", " : "", rows[i]->version,
+                             end - i > 1 ? " to " : "", end - i > 1 ? rows[end - 1]->version : "");
+            HIT(k, KB_AREA_RELEASES, rows[end - 1]);
+        }
+        i = end > i ? end : i + 1;
+    }
+    return ranges;
+}
+
+static const char *range_end(struct ask *k, const char *ranges, bool first)
+{
+    const char *last = ranges;
+    for (const char *c = ranges; *c; c++) {
+        last = *c == ' ' ? c + 1 : last;
+    }
+    return first ? arena_strndup(k->a, ranges, strcspn(ranges, " ,")) : last;
+}
+
+/* "which torch versions have GPU support on aarch64": of all releases with a wheel for it. */
+static int say_gpu_wheels(struct ask *k, const struct kb_releases *all,
+                          const struct kb_builds *builds, const char *platform)
+{
+    VEC(const struct kb_release *) rows = {0};
+    for (size_t i = 0; i < all->n; i++) {
+        const struct kb_release *row = &all->rows[i];
+        if (strcmp(row->package, k->q->package) == 0 && ask_has_text(row->platforms, platform)) {
+            VEC_PUSH(k->a, &rows, row);
+        }
+    }
+    if (rows.n == 0) {
+        return 0;
+    }
+    qsort(rows.items, rows.n, sizeof *rows.items, older_row_first);
+    const char *with = gpu_ranges(k, builds, rows.items, rows.n, platform, PY_YES);
+    const char *without = gpu_ranges(k, builds, rows.items, rows.n, platform, PY_NO);
+    const char *unread = gpu_ranges(k, builds, rows.items, rows.n, platform, PY_UNKNOWN);
+    unsigned order = k->q->said & (SAID_FIRST | SAID_LAST);
+    if (!with[0] && unread[0]) {
+        ask_missing(k, "whether the wheels of %s for %s have GPU code was not read", k->q->package,
+                    platform);
+        return 0;
+    }
+    if (order && with[0]) {
+        ask_say(k,
+                "%s %s is the %s whose wheel for %s in the package index is known to have GPU "
+                "code.",
+                k->q->package, range_end(k, with, order == SAID_FIRST),
+                order == SAID_FIRST ? "first" : "newest", platform);
+    } else if (with[0]) {
+        ask_say(k, "%s%s wheels for %s in the package index with GPU code: %s.",
+                k->q->said & SAID_DOES ? "Yes: " : "", k->q->package, platform, with);
+    } else {
+        ask_say(k, "%s: no wheel of %s for %s in the package index has GPU code.",
+                k->q->said & SAID_DOES ? "No" : "None", k->q->package, platform);
+    }
+    if (without[0] && with[0]) {
+        ask_say(k, "Without: %s.", without);
+    }
+    if (unread[0]) {
+        ask_say(k, "Not read: %s.", unread);
+    }
+    return 1;
+}
+
 /* "does ctranslate2 4.6.0 have wheels for aarch64", "which torch has wheels for Windows" */
 int form_wheels(struct ask *k, struct gm_err *err)
 {
@@ -234,6 +324,10 @@ int form_wheels(struct ask *k, struct gm_err *err)
     }
     if (k->q->n_spans > 0) {
         return 0; // what a range of wheels contains was not read
+    }
+    if (k->q->asked & (ASKED_GPU | ASKED_CUDA) &&
+        (k->q->asked & ASKED_RELEASE || k->q->said & ORDER || !(k->q->said & SAID_DOES))) {
+        return say_gpu_wheels(k, &all, &mine.builds, platform);
     }
     if (k->q->asked & (ASKED_GPU | ASKED_CUDA)) { // of the newest alone
         return mine.items.n == 1 && mine.items.items[0].row && !(k->q->said & ORDER)

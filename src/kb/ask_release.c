@@ -121,7 +121,7 @@ static bool is_described(struct ask *k, const struct kb_builds *b, const struct 
     for (size_t i = 0; i < b->n; i++) {
         if (strcmp(b->rows[i].package, k->q->package) == 0 &&
             ask_admits(k, b->rows[i].versions, version)) {
-            return is_series_start(version);
+            return is_series_start(version) || names_version(b->rows[i].versions, version);
         }
     }
     for (size_t i = 0; i < c->n; i++) {
@@ -767,8 +767,10 @@ static int say_same_libraries(struct ask *k, const struct kb_releases *all,
 {
     struct kb_builds builds;
     const struct kb_build *mine = r->build;
-    if (strcmp(k->q->package, "torch") != 0 || strcmp(other, "ctranslate2") != 0 || !mine ||
-        !mine->cuda || !mine->cudnn || kb_builds(k->kb, &builds, err) < 0) {
+    bool pair = (strcmp(k->q->package, "torch") == 0 && strcmp(other, "ctranslate2") == 0) ||
+                (strcmp(k->q->package, "ctranslate2") == 0 && strcmp(other, "torch") == 0);
+    if (!pair || !mine || !mine->cuda || (!mine->cudnn && mine->sm.n == 0) ||
+        kb_builds(k->kb, &builds, err) < 0) {
         return 0;
     }
     const char *list = NULL, *first, *last;
@@ -777,7 +779,8 @@ static int say_same_libraries(struct ask *k, const struct kb_releases *all,
         if (strcmp(b->package, other) != 0 || !b->is_default || !b->cuda ||
             (!b->cudnn && b->sm.n == 0) || // not read: that it names no cuDNN says nothing
             strcmp(ask_major(k, b->cuda), ask_major(k, mine->cuda)) != 0 ||
-            (b->cudnn && strcmp(ask_major(k, b->cudnn), ask_major(k, mine->cudnn)) != 0)) {
+            (b->cudnn && mine->cudnn &&
+             strcmp(ask_major(k, b->cudnn), ask_major(k, mine->cudnn)) != 0)) {
             continue;
         }
         const char *range = ask_read_range(k, all, other, b->versions, &first, &last);
@@ -792,8 +795,9 @@ static int say_same_libraries(struct ask *k, const struct kb_releases *all,
         HIT(k, KB_AREA_BUILDS, mine);
         ask_say(k,
                 "%s declares nothing about %s. By the majors of CUDA and cuDNN of the default "
-                "builds (%s: CUDA %s, cuDNN %s) these go with it: %s %s.",
-                r->name, other, r->name, mine->cuda, mine->cudnn, other, list);
+                "builds (%s: CUDA %s, %s%s) these go with it: %s %s.",
+                r->name, other, r->name, mine->cuda, mine->cudnn ? "cuDNN " : "no cuDNN",
+                mine->cudnn ? mine->cudnn : "", other, list);
     }
     return list != NULL;
 }

@@ -123,6 +123,9 @@ static const struct form forms[] = {
      NAMED_PACKAGE | NAMED_COMPUTE | NAMED_BATCH,
      ASKED_MEMORY | ASKED_PARAMETERS | ASKED_ALIAS | ASKED_MODEL, ASKED_ALIAS,
      SAID_WHISPER | SAID_README | SAID_CPU, form_model},
+    {"does large-v3 fit in 4 GB with int8", NAMED_MODEL, NAMED_MEMORY | NAMED_GPU,
+     NAMED_PACKAGE | NAMED_COMPUTE | NAMED_BATCH, 0, ASKED_GPU | ASKED_MEMORY | ASKED_MODEL,
+     SAID_DOES | SAID_WHISPER, form_fit},
     {"which compute type does whisperx use by default", NAMED_PACKAGE, 0, 0,
      ASKED_COMPUTE | ASKED_MODEL, ASKED_CUDA, SAID_DEFAULT | SAID_CPU, form_default},
     {"which ctranslate2 added bfloat16", NAMED_COMPUTE | NAMED_PACKAGE, 0, 0, 0, ASKED_RELEASE,
@@ -448,8 +451,8 @@ static bool has_said_source(const struct ask *k)
     return false;
 }
 
-/* One value for each key. 1: answered, 0: not. */
-static int answer_once(struct ask *k, struct gm_err *err)
+/* The forms from the top, for one value of each key. 1: answered, 0: not. */
+static int answer_whole(struct ask *k, struct gm_err *err)
 {
     struct kb_answer before = *k->answer;
     for (size_t i = 0; i < FORMS; i++) {
@@ -467,6 +470,54 @@ static int answer_once(struct ask *k, struct gm_err *err)
         *k->answer = before;
     }
     return 0;
+}
+
+/* What may be asked for beside something else without changing what that means. */
+#define APART                                                                                      \
+    (ASKED_DRIVER | ASKED_CUDA | ASKED_CUDNN | ASKED_ROCM | ASKED_PYTHON | ASKED_GLIBC |           \
+     ASKED_ARCH | ASKED_PTX | ASKED_MEMORY | ASKED_PARAMETERS | ASKED_COMPUTE | ASKED_FOLDER |     \
+     ASKED_PACKAGE)
+
+/* Two things in one question, of which no form takes both: "which driver and cuDNN does CUDA 12.6
+ * need". Each is asked for alone; the answer is known only if all are. Another package without a
+ * release ("which torch and cuDNN") is one of the things. 1: answered, 0: not. */
+static int answer_apart(struct ask *k, struct gm_err *err)
+{
+    const struct question *whole = k->q;
+    struct question part = *whole;
+    unsigned things = whole->asked & APART;
+    bool other = whole->named & NAMED_OTHER && !(whole->named & NAMED_OTHER_VERSION);
+    if (whole->asked & ~(unsigned)(APART | ASKED_RELEASE) || whole->said & SAID_DOES ||
+        bits(things) + other < 2) {
+        return 0;
+    }
+    struct kb_answer before = *k->answer;
+    int rc = 1;
+    k->q = &part;
+    if (other) {
+        part.asked = whole->asked & ASKED_RELEASE;
+        rc = answer_whole(k, err);
+        part.named &= ~(unsigned)NAMED_OTHER;
+        part.others.n = 0;
+    }
+    for (unsigned bit = 1; rc > 0 && bit && bit <= things; bit <<= 1) {
+        if (things & bit) {
+            part.asked = bit | (whole->asked & ASKED_RELEASE);
+            rc = answer_whole(k, err);
+        }
+    }
+    k->q = whole;
+    if (rc <= 0) {
+        *k->answer = before;
+    }
+    return rc;
+}
+
+/* One value for each key. 1: answered, 0: not. */
+static int answer_once(struct ask *k, struct gm_err *err)
+{
+    int rc = answer_whole(k, err);
+    return rc == 0 ? answer_apart(k, err) : rc;
 }
 
 /* For each value of the keys from `key` on. `k->q` is the caller's to change. */

@@ -68,6 +68,14 @@ static void read_code(struct reading *r, size_t i)
     }
 }
 
+/* A hyphen between words, as a pause; between numbers it is a range. */
+static bool is_pause(const struct question *q, size_t i)
+{
+    bool range = i > 0 && i + 1 < q->n && reading_is_version(q->words[i - 1]) &&
+                 reading_is_version(q->words[i + 1]);
+    return reading_is_word(q, i, "- -- \u2013 \u2014") && !range;
+}
+
 static void read_rest(struct reading *r)
 {
     struct question *q = r->q;
@@ -79,7 +87,7 @@ static void read_rest(struct reading *r)
         }
     }
     for (size_t i = 0; i < q->n; i++) {
-        if (r->claims[i] != CLAIM_DONE && r->claims[i] != CLAIM_MEANS) {
+        if (r->claims[i] != CLAIM_DONE && r->claims[i] != CLAIM_MEANS && !is_pause(q, i)) {
             q->unknown[q->n_unknown++] = q->raw[i];
         }
     }
@@ -134,6 +142,7 @@ static void read_built_with(struct reading *r)
 int reading_open(struct reading *r, struct gm_err *err)
 {
     int rc = kb_releases(r->kb, &r->releases, err);
+    rc = rc < 0 ? rc : kb_builds(r->kb, &r->builds, err);
     rc = rc < 0 ? rc : kb_glibcs(r->kb, &r->glibcs, err);
     rc = rc < 0 ? rc : kb_traits(r->kb, &r->traits, err);
     return rc < 0 ? rc : kb_compats(r->kb, &r->compats, err);

@@ -47,6 +47,7 @@ enum named {
     NAMED_OTHER_VERSION = 1 << 25, // of a further package
     NAMED_FEATURE = 1 << 26,       // flash attention, AVX2
     NAMED_VARIABLE = 1 << 27,      // CT2_USE_MKL
+    NAMED_MEMORY = 1 << 28,        // of a GPU: 4GB
 };
 
 struct question_values {
@@ -85,6 +86,7 @@ enum question_key {
     KEY_BUILD,
     KEY_FEATURE,
     KEY_VARIABLE,
+    KEY_MEMORY, // "4GB"
     KEYS,
 };
 

@@ -175,7 +175,8 @@ static const char *span_text(struct arena *a, const struct question_span *s)
 
 bool question_needs(const struct question *q)
 {
-    return q->said & SAID_DOES && q->package &&
+    bool of_driver = q->named & NAMED_CUDA && q->named & NAMED_DRIVER;
+    return q->said & SAID_DOES && (q->package || of_driver) &&
            q->values[KEY_CUDA].n + q->values[KEY_CUDNN].n + q->values[KEY_ROCM].n > 0 &&
            question_has(q, "need needs needed require requires required");
 }

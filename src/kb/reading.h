@@ -25,6 +25,7 @@ struct reading {
     struct question *q;
     struct kb_releases releases;
     struct kb_compats compats;
+    struct kb_builds builds;
     struct kb_glibcs glibcs;
     struct kb_traits traits;
     enum claim claims[QUESTION_WORDS_MAX];

@@ -69,6 +69,37 @@ static const char *gpu_text(const struct reading *r, const struct kb_gpus *gpus,
     return NULL;
 }
 
+/* "4gb", "12gib", "6g": memory. */
+static bool is_memory(const char *word)
+{
+    size_t n = strspn(word, "0123456789");
+    return n > 0 && n < 4 && (strcmp(word + n, "gb") == 0 || strcmp(word + n, "gib") == 0);
+}
+
+/* "4 GB", "a 4GB GPU": words that name memory and no GPU. */
+static bool names_memory(const struct reading *r, size_t from, size_t to)
+{
+    bool memory = false;
+    for (size_t i = from; i < to; i++) {
+        memory = memory || is_memory(r->q->words[i]);
+        if (!is_memory(r->q->words[i]) && !reading_is_word(r->q, i, "gpu card")) {
+            return false;
+        }
+    }
+    return memory;
+}
+
+/* What is left of memory belongs to no GPU's name. */
+static void read_memory(struct reading *r)
+{
+    for (size_t i = 0; i < r->q->n; i++) {
+        if (r->claims[i] == CLAIM_NONE && is_memory(r->q->words[i])) {
+            reading_key_add(r->q, KEY_MEMORY, r->q->words[i]);
+            r->claims[i] = CLAIM_DONE;
+        }
+    }
+}
+
 static size_t read_gpu(struct reading *r, const struct kb_gpus *gpus, size_t from)
 {
     enum { WORDS_MAX = 8 };
@@ -77,7 +108,8 @@ static size_t read_gpu(struct reading *r, const struct kb_gpus *gpus, size_t fro
         to++;
     }
     for (; to > from; to--) {
-        const char *text = gpu_text_enough(r, from, to) ? gpu_text(r, gpus, from, to) : NULL;
+        bool named = !names_memory(r, from, to) && gpu_text_enough(r, from, to);
+        const char *text = named ? gpu_text(r, gpus, from, to) : NULL;
         if (text) {
             reading_key_add(r->q, KEY_GPU, text);
             for (size_t i = from; i < to; i++) {
@@ -320,5 +352,6 @@ int reading_gpus(struct reading *r, struct gm_err *err)
         }
     }
     drop_glosses(r, &gpus);
+    read_memory(r);
     return 0;
 }

@@ -28,6 +28,7 @@ const struct key reading_keys[KEYS] = {
     [KEY_BUILD] = {"build", NAMED_BUILD, SHAPE_WORD},
     [KEY_FEATURE] = {"feature", NAMED_FEATURE, SHAPE_WORD},
     [KEY_VARIABLE] = {"variable", NAMED_VARIABLE, SHAPE_WORD},
+    [KEY_MEMORY] = {"memory", NAMED_MEMORY, SHAPE_WORD},
 };
 
 /* The words before a number that say whose it is. */

@@ -28,6 +28,11 @@ bool reading_package_known(const struct reading *r, const char *name)
             return true;
         }
     }
+    for (size_t i = 0; i < r->builds.n; i++) {
+        if (strcmp(r->builds.rows[i].package, name) == 0) {
+            return true; // of JetPack there are no wheels
+        }
+    }
     for (size_t i = 0; i < r->releases.n; i++) {
         const struct kb_release *row = &r->releases.rows[i];
         bool found = strcmp(row->package, name) == 0;

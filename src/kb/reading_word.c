@@ -60,11 +60,33 @@ static bool is_library(const char *word)
     return (starts_with(word, "lib") && strstr(word, ".so")) || ends_with(word, ".dll");
 }
 
+/* "L4T 36.4", "L4T R35.4.1", "Jetson Linux 36.4": what a JetPack is built on. */
+static bool read_l4t(struct reading *r, size_t i)
+{
+    struct question *q = r->q;
+    size_t at = i + 1 + (reading_is_word(q, i, "jetson") && reading_is_word(q, i + 1, "linux"));
+    if ((!reading_is_word(q, i, "l4t") && at == i + 1) || at >= q->n) {
+        return false;
+    }
+    const char *number = q->words[at] + (q->words[at][0] == 'r');
+    if (!reading_is_number(number)) {
+        return false;
+    }
+    reading_key_add(q, KEY_BUILD, arena_printf(r->a, "l4t-%s", number));
+    for (size_t k = i; k <= at; k++) {
+        r->claims[k] = CLAIM_DONE;
+    }
+    return true;
+}
+
 bool reading_shape(struct reading *r, size_t i)
 {
     struct question *q = r->q;
     const char *word = q->words[i], *raw = q->raw[i];
     const char *compute = reading_listed_as(compute_aliases, COUNT(compute_aliases), word);
+    if (read_l4t(r, i)) {
+        return true;
+    }
     if (starts_with(word, "gfx") && str_is_digit(word[3])) {
         reading_key_add(q, KEY_GFX, word);
     } else if (is_library(word)) {
@@ -320,6 +342,16 @@ static bool asks_which_of_two(const struct reading *r)
     return false;
 }
 
+/* "does ctranslate2 run on AMD": AMD's GPUs are those of ROCm, if no GPU is named. */
+static void add_amd(struct question *q)
+{
+    bool named =
+        q->named & (NAMED_GPU | NAMED_GFX | NAMED_PCI | NAMED_ROCM) || q->named & NAMED_GENERATION;
+    if (q->package && !named && question_has(q, "amd radeon")) {
+        q->asked |= ASKED_ROCM;
+    }
+}
+
 void reading_add_meanings(struct reading *r)
 {
     for (size_t i = 0; i < r->q->n; i++) {
@@ -328,6 +360,16 @@ void reading_add_meanings(struct reading *r)
             r->q->said |= r->means[i]->said;
             r->q->zypper = r->q->zypper || reading_is_word(r->q, i, "zypper suse opensuse sles");
         }
+    }
+    add_amd(r->q);
+    if (!r->q->package && r->q->named & (NAMED_PART | NAMED_LIBRARY | NAMED_CUDNN) &&
+        r->q->said & SAID_DEFAULT && question_has(r->q, "pip")) {
+        r->q->said =
+            (r->q->said & ~(unsigned)SAID_DEFAULT) | SAID_PIP; // "pip install" of a library
+    }
+    if (r->q->said & SAID_MANAGERS && !r->q->package && r->q->asked == 0 &&
+        r->q->named & (NAMED_PART | NAMED_LIBRARY | NAMED_CUDNN)) {
+        r->q->asked = ASKED_PACKAGE; // "apt install libcublas"
     }
     if (r->q->n && reading_is_word(r->q, 0, "does do did is are can has have will may") &&
         !asks_which_of_two(r)) {

@@ -1,0 +1,161 @@
+/* Whether a model fits into the memory of a GPU, by what was measured. */
+#include "kb/ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* What the driver and a desktop take of the memory before a program gets any: a measurement that is
+ * nearer to the whole than this settles nothing. */
+enum { MARGIN_MIB = 300 };
+
+/* "4GB" in MiB; 0: it is none. */
+static int memory_mib(const char *text)
+{
+    char *end;
+    double gib = strtod(text, &end);
+    return end > text && gib > 0 && gib < 4096 ? (int)(gib * 1024) : 0;
+}
+
+/* The memory of the GPU that is named, the same of every card that the name stands for; 0: not
+ * known, and said why. */
+static int gpu_memory_mib(struct ask *k, struct gm_err *err)
+{
+    struct kb_gpu_list found = {{0}};
+    int gib = 0, rc = ask_gpus_find(k, &found, err);
+    for (size_t i = 0; rc == 0 && i < found.items.n; i++) {
+        const struct kb_gpu *g = found.items.items[i];
+        if (g->memory_gib == 0 || (gib && g->memory_gib != gib)) {
+            ask_missing(k, "%s of %s",
+                        gib ? "there are several memory sizes" : "the memory was not read",
+                        ask_given(k, KEY_GPU) ? ask_given(k, KEY_GPU) : g->name);
+            return 0;
+        }
+        gib = g->memory_gib;
+        HIT(k, KB_AREA_GPUS, g);
+    }
+    return rc < 0 ? rc : gib * 1024;
+}
+
+static int parameters_of(const struct kb_models *models, const char *name)
+{
+    for (size_t i = 0; i < models->n; i++) {
+        const struct kb_model *m = &models->rows[i];
+        if (m->kind == KB_MODEL_MODEL && m->model && question_names_model(m, name)) {
+            return m->parameters_m;
+        }
+    }
+    return starts_with(name, "large-v") && !ends_with(name, "turbo")
+               ? parameters_of(models, "large")
+               : 0;
+}
+
+/* Whether a row is a run of the kind that is asked for. Without a package those of faster-whisper
+ * are meant, which has most. */
+static bool is_run(const struct ask *k, const struct kb_model *m)
+{
+    const char *compute = ask_given(k, KEY_COMPUTE), *batch = ask_given(k, KEY_BATCH);
+    const char *package = k->q->package ? k->q->package : "faster-whisper";
+    bool above = strcmp(package, "ctranslate2") == 0 || strcmp(package, "whisperx") == 0;
+    return m->kind == KB_MODEL_MEASURED && strcmp(m->device, "cuda") == 0 &&
+           strcmp(m->engine, above ? "faster-whisper" : package) == 0 &&
+           (!compute || strcmp(m->compute, compute) == 0) &&
+           (m->batch ? m->batch : 1) == (batch ? atoi(batch) : 1);
+}
+
+struct fits {
+    const char *list; // "int8 2953 MiB"
+    int least, most;
+};
+
+static void take_run(struct ask *k, const struct kb_model *m, struct fits *f)
+{
+    HIT(k, KB_AREA_MODELS, m);
+    f->least = !f->least || m->memory_mib < f->least ? m->memory_mib : f->least;
+    f->most = m->memory_mib > f->most ? m->memory_mib : f->most;
+    f->list = arena_printf(
+        k->a, "%s%s%s as %s %d MiB (%s)", f->list, f->list[0] ? "; " : "", m->model, m->compute,
+        m->memory_mib,
+        m->origin.note ? arena_strndup(k->a, m->origin.note,
+                                       strlen(m->origin.note) - ends_with(m->origin.note, "."))
+                       : "measured");
+}
+
+/* Whisper's own sizes are alike in everything but their size; distilled models and turbo have few
+ * layers that decode, and so little to keep while they do. */
+static bool is_plain_size(const char *model)
+{
+    return !starts_with(model, "distil") && !ends_with(model, "turbo");
+}
+
+/* The model itself; where it was not measured, a larger one, which needs at least as much. */
+static bool find_runs(struct ask *k, const struct kb_models *models, struct fits *ret)
+{
+    const char *model = ask_given(k, KEY_MODEL);
+    int size = parameters_of(models, model);
+    const struct kb_model *larger = NULL;
+    model = strcmp(model, "turbo") == 0   ? "large-v3-turbo"
+            : strcmp(model, "large") == 0 ? "large-v3"
+                                          : model;
+    *ret = (struct fits){.list = ""};
+    for (size_t i = 0; i < models->n; i++) {
+        const struct kb_model *m = &models->rows[i];
+        if (!is_run(k, m)) {
+            continue;
+        }
+        bool english =
+            ends_with(model, ".en") && str_is((struct str){model, strlen(model) - 3}, m->model);
+        if (strcmp(m->model, model) == 0 || english) {
+            take_run(k, m, ret);
+        } else if (size && is_plain_size(model) && is_plain_size(m->model) &&
+                   parameters_of(models, m->model) > size &&
+                   (!larger || m->memory_mib < larger->memory_mib)) {
+            larger = m;
+        }
+    }
+    if (!ret->list[0] && larger) {
+        take_run(k, larger, ret);
+        ret->least = 0; // it may need less
+    }
+    return ret->list[0] != '\0';
+}
+
+/* "does large-v3 fit in 4 GB with int8", "can I run medium on a GTX 1650" */
+int form_fit(struct ask *k, struct gm_err *err)
+{
+    struct kb_models models;
+    struct fits f;
+    const char *given = ask_given(k, KEY_MEMORY);
+    int rc = kb_models(k->kb, &models, err), mib = given ? memory_mib(given) : 0;
+    mib = rc == 0 && !given ? gpu_memory_mib(k, err) : mib;
+    if (rc < 0 || mib < 0) {
+        return rc < 0 ? rc : mib;
+    }
+    if (mib == 0 || !find_runs(k, &models, &f)) {
+        if (!k->missing) {
+            ask_missing(k, "the GPU memory of %s%s%s was not measured", ask_given(k, KEY_MODEL),
+                        ask_given(k, KEY_COMPUTE) ? " as " : "",
+                        ask_given(k, KEY_COMPUTE) ? ask_given(k, KEY_COMPUTE) : "");
+        }
+        return 0;
+    }
+    bool larger = f.least == 0, all = f.most + MARGIN_MIB <= mib,
+         some = !larger && f.least + MARGIN_MIB <= mib, none = !larger && f.least > mib;
+    if (!all && !some && !none) {
+        ask_missing(k,
+                    larger ? "%s was not measured, and a larger model needs more than %d GiB (%s)"
+                           : "%s is too near to all of the %d GiB: %s",
+                    larger ? ask_given(k, KEY_MODEL) : "what was measured", mib / 1024, f.list);
+        return 0;
+    }
+    ask_say(k, "%s: of %d GiB of GPU memory %s needs %s.",
+            all    ? "Yes"
+            : some ? "It depends on the compute type"
+                   : "No",
+            mib / 1024, k->q->package ? k->q->package : "faster-whisper", f.list);
+    if (larger) {
+        ask_say(k, "%s is smaller.", ask_given(k, KEY_MODEL));
+    }
+    return 1;
+}
