@@ -55,9 +55,15 @@ static struct image_layer_node *walk_descend(struct walk *w, struct image_layer_
 struct clean_name {
     struct str folder;
     const char *last; // "": the top itself
-    bool climbs;      // it leads above the top
+    unsigned climbs;  // how many folders it leads above the top
     bool too_long;    // for any file system
 };
+
+static const char *whole_name(struct arena *a, const struct clean_name *c)
+{
+    return c->folder.n ? arena_printf(a, "%.*s/%s", (int)c->folder.n, c->folder.s, c->last)
+                       : c->last;
+}
 
 static struct clean_name clean_name(struct arena *a, const char *raw)
 {
@@ -68,7 +74,7 @@ static struct clean_name clean_name(struct arena *a, const char *raw)
     while (rest.n) {
         struct str part = str_cut(&rest, '/');
         if (str_is(part, "..")) {
-            c.climbs |= n == 0;
+            c.climbs += n == 0;
             while (n && to[--n] != '/') {
             }
         } else if (part.n && !str_is(part, ".")) {
@@ -169,7 +175,7 @@ static void note_folders(struct walk *w, const struct image_layer_node *folder, 
         const char *own =
             n->type == SNAP_DIR && !n->gone ? path_join(w->l->arena, path, n->name) : NULL;
         if (own && n->named) {
-            VEC_PUSH(w->l->arena, &w->replaced, own);
+            VEC_PUSH(w->l->arena, &w->moved, own);
         }
         if (own) {
             note_folders(w, n, own);
@@ -177,15 +183,30 @@ static void note_folders(struct walk *w, const struct image_layer_node *folder, 
     }
 }
 
-void walk_check_replaced(struct walk *w)
+/* Whether there is something where a path leads to, links followed. */
+static bool leads(struct walk *w, struct image_layer_node *at, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    if (!*last || strcmp(last, ".") == 0 || strcmp(last, "..") == 0) {
+        return walk_descend(w, at, str_of(path), false, 0);
+    }
+    struct str folder = {path, slash ? (size_t)(slash - path) : 0};
+    struct image_layer_node *up = walk_descend(w, at, folder, false, 0);
+    const struct image_layer_node *n = up ? layers_child(w->l, up, last) : NULL;
+    if (!n || n->type != SNAP_LINK) {
+        return n;
+    }
+    return ++w->links <= LINKS_MAX && leads(w, n->link[0] == '/' ? w->top : up, n->link);
+}
+
+void walk_check_moved(struct walk *w)
 {
     arena_init(&w->scratch, 0, NULL, NULL);
-    for (size_t i = 0; i < w->replaced.n; i++) {
-        struct clean_name c = clean_name(&w->scratch, w->replaced.items[i]);
-        const struct image_layer_node *up = walk_descend(w, w->top, c.folder, false, 0);
-        if (!up || !layers_child(w->l, up, c.last)) {
+    for (size_t i = 0; i < w->moved.n; i++) {
+        w->links = 0;
+        if (!leads(w, w->top, w->moved.items[i])) {
             refuse(w, "has the folder %s, and then something else in its place",
-                   str_printable(&w->scratch, w->replaced.items[i]));
+                   str_printable(&w->scratch, w->moved.items[i]));
         }
     }
     arena_release(&w->scratch);
@@ -198,7 +219,7 @@ struct entry {
     const char *shown;
     struct clean_name name;
     struct image_layer_node *up; // where it comes
-    bool plain;                  // its name is the place itself: no link led there, nothing climbs
+    bool linked;                 // its name led through a link
 };
 
 /* Removes what an earlier entry has put there, unless both are folders. */
@@ -210,8 +231,11 @@ static void make_way(struct walk *w, const struct entry *n, bool is_folder)
     }
     old->gone = true;
     if (old->type == SNAP_DIR) {
-        const char *folder = str_dup(&w->scratch, n->name.folder);
-        note_folders(w, old, path_join(&w->scratch, folder, n->name.last));
+        const char *path = arena_strdup(w->l->arena, whole_name(&w->scratch, &n->name));
+        if (old->named) {
+            VEC_PUSH(w->l->arena, &w->moved, path);
+        }
+        note_folders(w, old, path);
     }
 }
 
@@ -229,17 +253,46 @@ static void take_hard_link(struct walk *w, const struct entry *entry, const char
     copy.next = n->next;
     copy.chain = n->chain;
     copy.name = n->name;
-    copy.named = entry->plain;
+    copy.named = true;
     *n = copy;
 }
 
-/* Engines keep a list of the names of a layer and refuse a second entry of a name
- * (vbatts/tar-split, tar/storage: ErrDuplicatePath). A name that a link leads to is another name.
- */
-static bool is_second(struct walk *w, const struct entry *n)
+static void grow_seen(struct walk *w)
 {
-    const struct image_layer_node *old = layers_child(w->l, n->up, n->name.last);
-    return old && old->named && n->plain;
+    uint64_t *old = w->seen;
+    size_t n = w->seen_cap;
+    w->seen_cap = n ? n * 2 : 1024;
+    w->seen = arena_array(w->l->arena, w->seen_cap, sizeof *w->seen);
+    for (size_t i = 0; i < n; i++) {
+        size_t at = old[i] & (w->seen_cap - 1);
+        while (w->seen[at]) {
+            at = (at + 1) & (w->seen_cap - 1);
+        }
+        w->seen[at] = old[i];
+    }
+}
+
+/* Engines keep a list of the names of a layer, cleaned by their text alone, and refuse a second
+ * entry of a name (vbatts/tar-split, tar/storage: ErrDuplicatePath). Of the list a hash is enough:
+ * only an archive that was made for it has two names of one. */
+static bool is_second(struct walk *w, const struct entry *n, bool absolute)
+{
+    const char *name = whole_name(&w->scratch, &n->name);
+    uint64_t hash = str_hash(name, strlen(name)) + (absolute ? 1 : n->name.climbs * 2) + 1;
+    hash += hash == 0;
+    if (w->n_seen * 2 >= w->seen_cap) {
+        grow_seen(w);
+    }
+    size_t at = hash & (w->seen_cap - 1);
+    while (w->seen[at] && w->seen[at] != hash) {
+        at = (at + 1) & (w->seen_cap - 1);
+    }
+    if (w->seen[at]) {
+        return true;
+    }
+    w->seen[at] = hash;
+    w->n_seen++;
+    return false;
 }
 
 static void place_entry(struct walk *w, const struct entry *entry)
@@ -247,15 +300,18 @@ static void place_entry(struct walk *w, const struct entry *entry)
     const char *hard = archive_entry_hardlink(entry->e);
     if (starts_with(entry->name.last, ".wh.")) {
         take_whiteout(w, entry->up, entry->name.last);
-    } else if (is_second(w, entry)) {
-        refuse(w, "has two entries called %s", entry->shown);
     } else if (hard) {
         take_hard_link(w, entry, hard);
     } else {
-        make_way(w, entry, walk_entry_type(entry->e) == SNAP_DIR);
+        bool is_folder = walk_entry_type(entry->e) == SNAP_DIR;
+        make_way(w, entry, is_folder);
         struct image_layer_node *n = layers_put(w->l, entry->up, entry->name.last);
         walk_take_content(w, n, entry->e, entry->file);
-        n->named = entry->plain;
+        n->named = true;
+        if (is_folder && entry->linked) { // the link may lead elsewhere at the end
+            VEC_PUSH(w->l->arena, &w->moved,
+                     arena_strdup(w->l->arena, whole_name(&w->scratch, &entry->name)));
+        }
     }
 }
 
@@ -277,7 +333,7 @@ void walk_take_entry(struct walk *w, struct archive_entry *e, struct image_layer
     const char *raw = archive_entry_pathname(e) ? archive_entry_pathname(e) : "";
     struct entry n = {e,    file, str_printable(&w->scratch, raw), clean_name(&w->scratch, raw),
                       NULL, false};
-    w->l->n_outside += n.name.climbs;
+    w->l->n_outside += n.name.climbs > 0;
     w->l->n_unnamed += !archive_entry_pathname(e);
     if (n.name.too_long) {
         refuse(w, "has the name %.60s..., which is too long for a file system", n.shown);
@@ -285,8 +341,10 @@ void walk_take_entry(struct walk *w, struct archive_entry *e, struct image_layer
         w->links = 0;
         w->dangling = false;
         n.up = walk_descend(w, w->top, n.name.folder, true, 0);
-        n.plain = w->links == 0 && raw[0] != '/' && !n.name.climbs;
-        if (n.up) {
+        n.linked = w->links > 0;
+        if (is_second(w, &n, raw[0] == '/')) {
+            refuse(w, "has two entries called %s", n.shown);
+        } else if (n.up) {
             place_entry(w, &n);
         } else if (!is_idle(w, &n)) {
             refuse(w, "has %s below something that is not a folder", n.shown);

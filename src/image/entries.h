@@ -17,9 +17,11 @@ struct walk {
     struct arena scratch; // of one entry
     struct image_layer_node *top;
     uint16_t layer;
-    int links;                  // that were followed
-    bool dangling;              // one led nowhere
-    VEC(const char *) replaced; // folders with an entry, below one that a later entry replaced
+    int links;      // that were followed
+    bool dangling;  // one led nowhere
+    uint64_t *seen; // the names of the entries so far, a hash of each; 0: free
+    size_t n_seen, seen_cap;
+    VEC(const char *) moved; // folders with an entry, which may be elsewhere now or gone
 };
 
 enum snap_type walk_entry_type(const struct archive_entry *e);
@@ -28,6 +30,6 @@ void walk_take_entry(struct walk *w, struct archive_entry *e, struct image_layer
 
 /* At a layer's end: what engines refuse then. They set the times of all of its folders
  * (containers/storage, Unpack()). */
-void walk_check_replaced(struct walk *w);
+void walk_check_moved(struct walk *w);
 
 #endif

@@ -62,7 +62,7 @@ struct image_layer_node {
     uint16_t mode;
     uint8_t type;  // enum snap_type
     bool gone;     // removed by a later layer, or replaced
-    bool named;    // an entry has its path as its name; else a longer name implies it
+    bool named;    // it has an entry; else a longer name implies it
     bool whiteout; // it removes what earlier layers have there
     bool opaque;   // a folder that hides what earlier layers have in it
 };

@@ -374,7 +374,7 @@ int layers_read(struct image_layers *l, const struct image_layer_place *place,
                      .each = index_entry};
     int rc = read_layer(&p, place, &place->digest, err);
     if (rc == 0) {
-        walk_check_replaced(&p.walk);
+        walk_check_moved(&p.walk);
     }
     return rc;
 }

@@ -16,7 +16,6 @@
 enum { LINE_MAX_BYTES = 8 << 20, BLOCK = 256 << 10, TYPE_FILE = 1 };
 enum { LINE_WEIGHT = 16 }; // a byte of JSON takes as long as so many of a file
 static const char damaged[] = "the engine's record of its archive is damaged";
-static const char linked[] = "a name in it leads through a link";
 
 /* Where in the archive the content of a file begins. */
 struct split_part {
@@ -104,7 +103,7 @@ static void open_content(struct split *s, const char *name, uint64_t size)
     struct stat st;
     name += strspn(name, "/");
     if (through_link(s, name)) {
-        s->why = linked;
+        s->why = "a name in it leads through a link";
         return;
     }
     s->fd = root_open_file(s->root, path_join(&s->scratch, s->folder, name), &st);
@@ -379,16 +378,16 @@ static void compare_layer(struct split *s)
     image_layers_release(&c.own);
 }
 
-/* Whether a name in the rest of the record leads through a link. What engines write there lands on
- * a file that may stand before it by its own name, which then is not what the archive has by that.
- */
-static bool rest_is_linked(struct split *s)
+/* Whether the rest of the record has a name that is not the place itself: it leads through a link,
+ * begins at the root or climbs. What engines write there lands on a file that may stand before it
+ * by its own name, which then is not what the archive has by that. */
+static bool rest_has_two_names(struct split *s)
 {
     bool found = false;
     while (!found && split_next_line(s)) {
         json_t *doc = json_loads(s->line, 0, NULL);
         const char *name = json_text(doc, "name");
-        found = name && through_link(s, name + strspn(name, "/"));
+        found = name && (name[0] == '/' || strstr(name, "../") || through_link(s, name));
         json_decref(doc);
     }
     return found;
@@ -402,9 +401,9 @@ static int check_record(struct split *s)
     image_digest_begin(&s->run, &s->digest);
     if (s->line && s->block) {
         compare_layer(s);
-        if (s->rc < 0 && rest_is_linked(s)) {
+        if (s->rc < 0 && rest_has_two_names(s)) {
             s->rc = 0;
-            s->why = linked;
+            s->why = "a file in it may have two names";
         }
     } else {
         s->rc = gm_err_set(s->err, GM_ERR_LIMIT, "out of memory");
