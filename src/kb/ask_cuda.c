@@ -184,6 +184,26 @@ int form_branch(struct ask *k, struct gm_err *err)
     return rc;
 }
 
+/* The newest toolkit whose driver for Windows a driver reaches. */
+static const struct kb_driver *newest_on_windows(const struct kb_drivers *d, const char *driver,
+                                                 bool *ret_last)
+{
+    const struct kb_driver *best = NULL, *last = NULL;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct kb_driver *row = &d->rows[i];
+        if (row->kind != KB_DRIVER_TOOLKIT || !row->windows_min) {
+            continue;
+        }
+        last = !last || ask_compare(row->cuda, last->cuda) > 0 ? row : last;
+        if (kb_driver_reaches(driver, row->windows_min) &&
+            (!best || ask_compare(row->cuda, best->cuda) > 0)) {
+            best = row;
+        }
+    }
+    *ret_last = best == last;
+    return best;
+}
+
 /* "which CUDA does driver 535 run" */
 int form_cuda_of_driver(struct ask *k, struct gm_err *err)
 {
@@ -193,20 +213,29 @@ int form_cuda_of_driver(struct ask *k, struct gm_err *err)
         return rc;
     }
     const char *driver = ask_given(k, KEY_DRIVER);
-    const struct kb_driver *best = kb_newest_toolkit(&d, driver);
-    if (!best) {
+    bool windows = k->q->said & (SAID_WINDOWS | SAID_WSL), last = false;
+    const struct kb_driver *best =
+        windows ? newest_on_windows(&d, driver, &last) : kb_newest_toolkit(&d, driver);
+    if (!best || (windows && k->q->said & SAID_LINUX)) {
         return 0;
     }
     HIT(k, KB_AREA_DRIVERS, best);
-    ask_say(k, "Driver %s is enough for %s and all before it.", driver, best->title);
+    ask_say(k, "%s %s is enough for %s and all before it.", windows ? "Windows driver" : "Driver",
+            driver, best->title);
+    if (last) {
+        ask_say(k, "Of newer ones the driver for Windows was not read.");
+    }
     for (size_t i = 0; i < d.n; i++) {
         const struct kb_driver *row = &d.rows[i];
-        if (row->kind == KB_DRIVER_MINOR && kb_driver_reaches(driver, row->linux_min) &&
+        const char *least = least_driver(k, row);
+        if (row->kind == KB_DRIVER_MINOR && least && kb_driver_reaches(driver, least) &&
             atoi(row->cuda) >= atoi(best->cuda)) {
             ask_say_floor(k, row);
         }
     }
-    (void)say_branch(k, &d, driver);
+    if (!windows) {
+        (void)say_branch(k, &d, driver);
+    }
     return 1;
 }
 
@@ -294,6 +323,28 @@ static int say_driver_serves(struct ask *k, const struct kb_drivers *d, const st
 }
 
 /* "which is the last driver branch for Pascal", "does driver 550 support the RTX 5090" */
+/* "is driver 580 the last one for Pascal" */
+static int say_driver_bounds(struct ask *k, const struct kb_drivers *d,
+                             const struct question_values *sms, bool first)
+{
+    const char *driver = ask_given(k, KEY_DRIVER);
+    const struct kb_driver *row = NULL;
+    for (size_t i = 0; i < sms->n; i++) {
+        const struct kb_driver *one =
+            driver_bound(d, first ? KB_DRIVER_FIRST : KB_DRIVER_LAST, sms->items[i]);
+        if (row && one && one != row) {
+            return 0; // the architectures of a generation differ
+        }
+        row = one ? one : row;
+    }
+    if (!row) {
+        return 0;
+    }
+    HIT(k, KB_AREA_DRIVERS, row);
+    ask_say(k, "%s: it is %s.", ask_meets(driver, row->linux_min) ? "Yes" : "No", row->title);
+    return 1;
+}
+
 int form_driver_of_gpu(struct ask *k, struct gm_err *err)
 {
     struct kb_drivers d;
@@ -305,8 +356,11 @@ int form_driver_of_gpu(struct ask *k, struct gm_err *err)
     rc = rc < 0 ? rc : kb_toolkits(k->kb, &t, err);
     rc = rc < 0 ? rc : architectures_asked(k, &sms, err);
     if (rc < 0 || k->missing || sms.n == 0 || does != (ask_given(k, KEY_DRIVER) != NULL) ||
-        does == bound || (first && k->q->said & SAID_LAST)) {
+        (!does && !bound) || (first && k->q->said & SAID_LAST)) {
         return rc < 0 ? rc : 0;
+    }
+    if (does && bound) {
+        return say_driver_bounds(k, &d, &sms, first);
     }
     const char *unread = "";
     for (size_t i = 0; i < sms.n; i++) {

@@ -294,10 +294,14 @@ static int say_release_support(struct ask *k, const struct kb_rocms *r, const ch
                 gfx, without);
         return 1;
     }
-    ask_say(k, "%s: the official list of ROCm %s %s %s.", with[0] ? "Yes" : "No",
+    bool card = with[0] && k->q->named & (NAMED_GPU | NAMED_PCI);
+    ask_say(k, "%s: the official list of ROCm %s %s %s.",
+            card      ? "Yes, by its target"
+            : with[0] ? "Yes"
+                      : "No",
             with[0] ? with : without, with[0] ? "has" : "does not have", gfx);
-    if (with[0] && k->q->named & (NAMED_GPU | NAMED_PCI)) {
-        ask_say(k, "The lists read here are of targets: whether AMD names this card is not known.");
+    if (card) {
+        ask_say(k, "Of the cards with it AMD names some; whether this is one was not read.");
     }
     return 1;
 }

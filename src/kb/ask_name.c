@@ -336,7 +336,8 @@ int form_provides(struct ask *k, struct gm_err *err)
         }
         bool stem = ends_with(library, ".so") && starts_with(p->soname, library);
         if ((str_glob(p->soname, library) || stem) && provide_for_cuda(k, p)) {
-            (void)say_providers(k, p, library);
+            bool dll = k->q->said & SAID_WINDOWS && !(k->q->said & SAID_LINUX);
+            (void)(dll ? say_dll(k, p, NULL) : say_providers(k, p, library));
         }
     }
     return k->answer->known;

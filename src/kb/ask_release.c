@@ -510,15 +510,21 @@ static void merge_lines(struct ask *k, struct ask_table *t, size_t package)
     t->lines.n = n;
 }
 
-/* Each property that is asked for must be known of one build at least. */
-static bool every_property_known(struct ask *k, const struct ask_table *t)
+/* Each property that is asked for must be known of one build at least. No cuDNN is an answer only
+ * where it was read that the release loads none. */
+static bool every_property_known(struct ask *k, const struct ask_releases *all,
+                                 const struct ask_table *t)
 {
+    bool cudnn_read = false;
+    for (size_t i = 0; i < all->items.n; i++) {
+        cudnn_read = cudnn_read || all->items.items[i].compat;
+    }
     for (size_t c = FIRST_COLUMN; c < t->columns; c++) {
         bool known = false;
         for (size_t i = 0; i < t->lines.n && !known; i++) {
             known = t->lines.items[i].cells[c] != NULL;
         }
-        if (!known && strcmp(t->heads[c], "cuDNN") != 0) {
+        if (!known && !(cudnn_read && strcmp(t->heads[c], "cuDNN") == 0)) {
             ask_missing(k, "the %s of %s was not read", t->heads[c], t->lines.items[0].cells[0]);
             return false;
         }
@@ -573,7 +579,7 @@ int form_property(struct ask *k, struct gm_err *err)
             ask_property_line(k, &t, r, NULL);
         }
     }
-    if (t.lines.n == 0 || !every_property_known(k, &t)) {
+    if (t.lines.n == 0 || !every_property_known(k, &all, &t)) {
         return 0;
     }
     merge_lines(k, &t, strlen(k->q->package));

@@ -107,7 +107,10 @@ static size_t read_gpu(struct reading *r, const struct kb_gpus *gpus, size_t fro
     while (to - from < WORDS_MAX && may_be_gpu(r, to)) {
         to++;
     }
-    for (; to > from; to--) {
+    for (size_t whole = to; to > from; to--) {
+        if (to < whole && is_memory(r->q->words[from])) {
+            break; // "6GB RTX 2060": the name begins behind it
+        }
         bool named = !names_memory(r, from, to) && gpu_text_enough(r, from, to);
         const char *text = named ? gpu_text(r, gpus, from, to) : NULL;
         if (text) {

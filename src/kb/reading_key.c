@@ -117,9 +117,28 @@ static bool keyword_has_noun(const struct question *q, size_t i)
            i + 1 < q->n;
 }
 
+/* "the 470 driver", "535.104 drivers": the number may stand before the word. */
+static bool number_before_driver(struct reading *r, size_t i)
+{
+    struct question *q = r->q;
+    size_t digits = strspn(q->words[i], "0123456789");
+    if (digits != 3 || !reading_is_number(q->words[i]) || r->claims[i] != CLAIM_NONE ||
+        !reading_is_word(q, i + 1, "driver drivers") ||
+        (i + 2 < q->n && reading_is_number(q->words[i + 2]))) {
+        return false;
+    }
+    reading_key_add(q, KEY_DRIVER, q->words[i]);
+    r->claims[i] = r->claims[i + 1] = CLAIM_DONE;
+    r->owner[i] = KEY_DRIVER;
+    return true;
+}
+
 bool reading_keyword(struct reading *r, size_t i)
 {
     struct question *q = r->q;
+    if (number_before_driver(r, i)) {
+        return true;
+    }
     for (size_t k = 0; k < COUNT(keywords); k++) {
         const struct keyword *word = &keywords[k];
         const char *inside = number_inside(q->words[i], word->word);

@@ -350,6 +350,10 @@ static void add_amd(struct question *q)
     if (q->package && !named && question_has(q, "amd radeon")) {
         q->asked |= ASKED_ROCM;
     }
+    bool which = q->n > 0 && reading_is_word(q, 0, "which what");
+    if (q->package && which && q->asked & ASKED_ROCM && q->asked & ASKED_GPU && !named) {
+        q->asked = (q->asked & ~(unsigned)ASKED_GPU) | ASKED_TARGET; // "which GPUs does it run on"
+    }
 }
 
 void reading_add_meanings(struct reading *r)
