@@ -167,6 +167,9 @@ const char *rules_intern(struct log_rules *r, const char *text, size_t n);
 /* The named test of a rule, or NULL. */
 log_test log_test_by_name(const char *name);
 
+/* Signatures, tables, screens: those that a literal may belong to. */
+size_t rules_owners_count(const struct log_rules *r);
+
 /* The sieve for long logs: what is looked for in each line once enough of them were kept. */
 const struct sieve *rules_sieve(struct log_rules *r, bool watching);
 

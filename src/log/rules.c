@@ -335,12 +335,17 @@ int log_rules_load(struct kb *kb, struct arena *a, const struct node_files *file
     return rc < 0 ? gm_err_set(err, mine.code, "%s", mine.text) : 0;
 }
 
+size_t rules_owners_count(const struct log_rules *r)
+{
+    return r->n_signatures + TABLES + SCREENS;
+}
+
 const struct sieve *rules_sieve(struct log_rules *r, bool watching)
 {
     if (r->sieves[watching]) {
         return r->sieves[watching];
     }
-    size_t n_owners = r->n_signatures + TABLES + SCREENS;
+    size_t n_owners = rules_owners_count(r);
     const char **expressions = arena_array(r->arena, n_owners, sizeof *expressions);
     bool *watched = arena_array(r->arena, r->n_literals + 1, sizeof *watched);
     for (size_t i = 0; i < r->n_signatures; i++) {
