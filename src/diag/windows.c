@@ -235,18 +235,23 @@ static bool cupy_works_with(struct diag_windows *n, const char *cuda_path)
 }
 
 /* A script that ended without a load: CUDA_PATH names a folder without bin. */
-static void report_raised(struct diag_windows *n, const char *package, const char *raised)
+static void report_raised(struct diag_windows *n, const char *package,
+                          const struct winldr_process *p)
 {
     diag_windows_folders folders = {0};
     struct diag_windows_finding f = {
-        .cause = "toolkit-missing",
+        .cause = p->raised_title ? "dll-missing" : "toolkit-missing",
         .severity = "error",
-        .title = arena_printf(n->arena,
-                              "import %s fails: FileNotFoundError, the folder that it adds for "
-                              "DLLs is not there",
-                              package),
-        .evidence = raised,
+        .title = arena_printf(n->arena, "import %s fails: %s", package,
+                              p->raised_title ? p->raised_title
+                                              : "FileNotFoundError, the folder that it adds for "
+                                                "DLLs is not there"),
+        .evidence = p->raised,
     };
+    if (p->raised_title) {
+        VEC_PUSH(n->arena, &n->findings, f);
+        return;
+    }
     diag_windows_find_folders(n, &folders);
     for (size_t i = 0; i < folders.n && f.repairs.n == 0; i++) {
         const char *toolkit = winldr_path_folder(n->arena, folders.items[i]);
@@ -288,7 +293,7 @@ static void judge_import(struct diag_windows *n, const char *package)
         VEC_PUSH(n->arena, &n->unknown, p->cut);
     }
     if (p->raised) {
-        report_raised(n, package, p->raised);
+        report_raised(n, package, p);
         return;
     }
     for (size_t i = 0; i < p->loads.n; i++) {

@@ -414,6 +414,9 @@ static void import_torch(struct winldr_process *p, const struct winldr_python *p
     static const char *const runtime[] = {"vcruntime140.dll", "msvcp140.dll", "vcruntime140_1.dll"};
     const char *lib = join_path(p->files, package, "lib");
     winldr_rocm_initialize(p, py, package);
+    if (p->raised) {
+        return;
+    }
     (void)winldr_add_directory(p, lib); // a full path
     const char *folders = lib;
     add_torch_folder(p, join_path(p->files, py->folder, "Library\\bin"), &folders);
@@ -553,30 +556,54 @@ static void import_llvmlite(struct winldr_process *p, const struct winldr_python
     load_files(p, join_path(p->files, package, "binding"), "llvmlite", ".dll");
 }
 
-/* "libbitsandbytes_cuda124.dll" -> 124; 0: another file. */
-static unsigned bitsandbytes_number(const char *name)
+struct release { // of CUDA or ROCm
+    uint64_t major, minor;
+};
+
+/* "12.4" or "6.2.41134"; a major of 0: not understood. */
+static struct release release_of(const char *text)
 {
-    static const char prefix[] = "libbitsandbytes_cuda";
-    size_t n = sizeof prefix - 1;
-    uint64_t number = 0;
-    bool is_library = strncmp(name, prefix, n) == 0 && name_ends(name, ".dll") &&
-                      str_u64((struct str){name + n, strlen(name) - n - 4}, &number);
-    return is_library && number < 1000 ? (unsigned)number : 0;
+    struct release r = {0};
+    struct str rest = str_of(text ? text : "");
+    bool good = str_u64(str_cut(&rest, '.'), &r.major) && rest.s &&
+                str_u64(str_cut(&rest, '.'), &r.minor);
+    return good ? r : (struct release){0};
 }
 
-/* The library of this CUDA ("124"), or the newest older one of its major, or the oldest newer one;
+/* "libbitsandbytes_cuda124.dll" -> 12.4, "libbitsandbytes_rocm72.dll" -> 7.2: CUDA's major has two
+ * digits, ROCm's one. A major of 0: another file. */
+static struct release bitsandbytes_release(const char *name, bool hip)
+{
+    struct release r = {0};
+    const char *prefix = hip ? "libbitsandbytes_rocm" : "libbitsandbytes_cuda";
+    size_t n = strlen(prefix), length = strlen(name), digits = hip ? 1 : 2;
+    bool good = strncmp(name, prefix, n) == 0 && name_ends(name, ".dll") &&
+                length > n + digits + sizeof ".dll" - 1 &&
+                str_u64((struct str){name + n, digits}, &r.major) &&
+                str_u64((struct str){name + n + digits, length - n - digits - 4}, &r.minor);
+    return good ? r : (struct release){0};
+}
+
+/* The library of this release, or the newest older one of its major, or the oldest newer one;
  * NULL: there is none, and it is not loaded. */
-static const char *bitsandbytes_library(struct winldr_files *f, const char *package, unsigned cuda)
+static const char *bitsandbytes_library(struct winldr_files *f, const char *package,
+                                        struct release wanted, bool hip)
 {
     struct winldr_names names = winldr_files_list(f, package);
     const char *older = NULL, *newer = NULL;
-    for (size_t i = 0; i < names.n; i++) { // in the order of their numbers, which have three digits
-        unsigned number = bitsandbytes_number(names.items[i]);
-        if (number == 0 || number / 10 != cuda / 10) {
+    uint64_t older_minor = 0, newer_minor = UINT64_MAX;
+    for (size_t i = 0; i < names.n; i++) {
+        struct release r = bitsandbytes_release(names.items[i], hip);
+        if (r.major == 0 || r.major != wanted.major) {
             continue;
         }
-        older = number <= cuda ? names.items[i] : older;
-        newer = number > cuda && !newer ? names.items[i] : newer;
+        if (r.minor <= wanted.minor && (!older || r.minor > older_minor)) {
+            older = names.items[i];
+            older_minor = r.minor;
+        } else if (r.minor > wanted.minor && r.minor < newer_minor) {
+            newer = names.items[i];
+            newer_minor = r.minor;
+        }
     }
     return older ? older : newer;
 }
@@ -585,14 +612,11 @@ static void import_bitsandbytes(struct winldr_process *p, const struct winldr_py
                                 const char *package)
 {
     struct winldr_torch torch = winldr_torch_read(p->files, py);
-    struct str rest = str_of(torch.cuda ? torch.cuda : "");
-    uint64_t major = 0, minor = 0;
+    struct release wanted = release_of(torch.cuda ? torch.cuda : torch.hip);
     import_torch(p, py, join_path(p->files, py->site, "torch"));
-    const char *name = "libbitsandbytes_cpu.dll";
-    if (str_u64(str_cut(&rest, '.'), &major) && rest.s && str_u64(rest, &minor) && major < 100) {
-        name = bitsandbytes_library(p->files, package, (unsigned)(major * 10 + minor));
-    }
-    if (name && !torch.hip) {
+    const char *name = wanted.major ? bitsandbytes_library(p->files, package, wanted, !torch.cuda)
+                                    : "libbitsandbytes_cpu.dll";
+    if (name) {
         (void)winldr_load(p, join_path(p->files, package, name), IMPORT_FLAGS); // kept in p->loads
     }
 }

@@ -4,7 +4,13 @@
 
 #include "winldr/path.h"
 
-enum { TEXT_MAX = 1 << 18, NAMES_MAX = 64, DEPTH_MAX = 8, FIELDS = 4 };
+enum {
+    TEXT_MAX = 1 << 18,
+    NAMES_MAX = 64,
+    DEPTH_MAX = 8,
+    FIELDS = 4,
+    ROCM_FLAGS = WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR
+};
 
 struct rocm_entry {
     struct str fields[FIELDS]; // short name, wheel, pattern for Linux, pattern for Windows
@@ -15,7 +21,8 @@ struct rocm {
     struct winldr_process *process;
     const struct winldr_python *py;
     VEC(struct rocm_entry) entries;
-    VEC(struct str) done; // short names
+    VEC(struct str) done;         // short names
+    VEC(const char *) to_load;    // in this order, once all are found
 };
 
 static bool rocm_read(struct rocm *r, const char *path, struct str *ret)
@@ -81,37 +88,61 @@ static void read_entries(struct rocm *r, struct str text)
     }
 }
 
+static void say_raised(struct rocm *r, const char *what)
+{
+    r->process->raised_title = "a library that it loads first is not there";
+    r->process->raised = r->process->raised ? r->process->raised : what;
+}
+
 /* The folder that a wheel of ROCm has its DLLs in; NULL: it is not installed. */
 static const char *folder_of(struct rocm *r, struct str wheel)
 {
     struct winldr_files *f = r->process->files;
     struct winldr_names names = winldr_files_list(f, r->py->site);
+    const char *found = NULL;
     bool core = str_is(wheel, "core");
     for (size_t i = 0; i < names.n; i++) {
-        if (core ? winldr_name_is(names.items[i], "_rocm_sdk_core")
-                 : starts_with(names.items[i], "_rocm_sdk_libraries")) {
-            return winldr_path_join(f->arena,
-                                    winldr_path_join(f->arena, r->py->site, names.items[i]), "bin");
+        const char *folder = winldr_path_join(f->arena, r->py->site, names.items[i]);
+        if (core ? !winldr_name_is(names.items[i], "_rocm_sdk_core")
+                 : !starts_with(names.items[i], "_rocm_sdk_libraries")) {
+            continue;
         }
+        if (found && winldr_files_get(f, folder)->kind == WINLDR_ENTRY_FOLDER) {
+            r->process->cut = "ROCm's libraries are installed for several families of GPUs, and "
+                              "which of them is loaded offload-arch decides when it runs";
+        }
+        found = found ? found : winldr_path_join(f->arena, folder, "bin");
     }
-    return NULL;
+    return found;
 }
 
-/* ctypes.CDLL() of the first file that fits. */
-static void load_entry(struct rocm *r, const struct rocm_entry *e)
+/* The first file that fits, as rocm_sdk.find_libraries() takes it, which raises without one. */
+static void find_entry(struct rocm *r, const struct rocm_entry *e)
 {
     struct winldr_files *f = r->process->files;
     const char *folder = folder_of(r, e->fields[1]);
     const char *pattern = str_dup(f->arena, e->fields[3]);
     struct winldr_names names =
         folder ? winldr_files_list(f, folder) : (struct winldr_names){NULL, 0};
-    for (size_t i = 0; *pattern && i < names.n; i++) {
+    if (!*pattern) {
+        return; // there is none for Windows
+    }
+    for (size_t i = 0; i < names.n; i++) {
         if (str_glob(pattern, names.items[i])) {
-            (void)winldr_load(r->process, winldr_path_join(f->arena, folder, names.items[i]),
-                              WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR); // kept in p->loads
+            VEC_PUSH(r->process->arena, &r->to_load,
+                     winldr_path_join(f->arena, folder, names.items[i]));
             return;
         }
     }
+    say_raised(r, folder ? arena_printf(r->process->arena,
+                                        "rocm_sdk looks for %s in %s, and no file there has such a "
+                                        "name",
+                                        pattern, folder)
+                         : arena_printf(r->process->arena,
+                                        "rocm_sdk looks for %s in the wheel rocm-sdk-" STR_FMT
+                                        ", which is not installed: python -m pip install "
+                                        "\"rocm[" STR_FMT "]\" installs it",
+                                        pattern, STR_ARG(e->fields[1]), STR_ARG(e->fields[1])));
 }
 
 static bool is_done(struct rocm *r, struct str name)
@@ -125,7 +156,7 @@ static bool is_done(struct rocm *r, struct str name)
 }
 
 /* A library, behind those that it depends on. */
-static void load_name(struct rocm *r, struct str name, unsigned depth)
+static void find_name(struct rocm *r, struct str name, unsigned depth)
 {
     if (is_done(r, name)) {
         return;
@@ -138,15 +169,24 @@ static void load_name(struct rocm *r, struct str name, unsigned depth)
         return;
     }
     VEC_PUSH(r->process->arena, &r->done, name);
+    bool is_known = false;
     for (size_t i = 0; i < r->entries.n; i++) {
         struct str deps = r->entries.items[i].deps, dep;
         if (!str_eq(r->entries.items[i].fields[0], name)) {
             continue;
         }
+        is_known = true;
         while (next_quoted(&deps, &dep)) {
-            load_name(r, dep, depth + 1);
+            find_name(r, dep, depth + 1);
         }
-        load_entry(r, &r->entries.items[i]);
+        find_entry(r, &r->entries.items[i]);
+    }
+    if (!is_known && !r->process->cut) {
+        say_raised(r, arena_printf(r->process->arena,
+                                   "rocm_sdk\\_dist_info.py knows no library " STR_FMT
+                                   ", which torch\\_rocm_init.py names: the two are of different "
+                                   "releases",
+                                   STR_ARG(name)));
     }
 }
 
@@ -163,6 +203,9 @@ void winldr_rocm_initialize(struct winldr_process *p, const struct winldr_python
     read_entries(&r, info);
     struct str names = between_words(init, "preload_shortnames=[", ']');
     while (next_quoted(&names, &name)) {
-        load_name(&r, name, 0);
+        find_name(&r, name, 0);
+    }
+    for (size_t i = 0; !p->raised && i < r.to_load.n; i++) {
+        (void)winldr_load(p, r.to_load.items[i], ROCM_FLAGS); // kept in p->loads
     }
 }

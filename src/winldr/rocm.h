@@ -7,7 +7,9 @@
  * _rocm_sdk_libraries_FAMILY\bin  where it is loaded from, by ctypes.CDLL
  *
  * Source: ROCm/TheRock build_tools/packaging/python/templates/rocm/src/rocm_sdk/__init__.py and
- * _dist_info.py. Of several families, of which the GPU decides, the first by name is taken;
+ * _dist_info.py: all libraries are found before the first is loaded, and one that is not found ends
+ * the import (ModuleNotFoundError, FileNotFoundError). Of several families of GPUs, between which
+ * offload-arch decides, the first by name is taken, and the process says that it is cut.
  * ROCM_SDK_PRELOAD_LIBRARIES is not read.
  */
 #ifndef GPUMEND_WINLDR_ROCM_H

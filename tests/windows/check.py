@@ -8,6 +8,7 @@ The trees are made here, of DLLs of a few hundred bytes; neither Wine nor a comp
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -452,6 +453,38 @@ def torch_of_rocm_wheels(tree, init=ROCM_INIT):
     put(tree, SITE + "_rocm_sdk_libraries_gfx110X_all/bin/hipblas.dll", ["amdhip64_7.dll"])
 
 
+def torch_without_a_rocm_library(tree):
+    """rocm_sdk.find_libraries() raises where a pattern fits no file."""
+    torch_of_rocm_wheels(tree)
+    (tree / SITE / "_rocm_sdk_libraries_gfx110X_all/bin/hipblas.dll").unlink()
+    (tree / SITE / "torch/lib/torch_cuda.dll").unlink(missing_ok=True)
+
+
+def torch_without_rocm_libraries(tree):
+    torch_of_rocm_wheels(tree)
+    shutil.rmtree(tree / SITE / "_rocm_sdk_libraries_gfx110X_all")
+
+
+def torch_of_other_rocm(tree):
+    torch_of_rocm_wheels(tree, init=ROCM_INIT.replace("'roctx64'", "'hipsparselt'"))
+
+
+def torch_of_two_families(tree):
+    torch_of_rocm_wheels(tree)
+    put(tree, SITE + "_rocm_sdk_libraries_gfx120X_all/bin/hipblas.dll", ["amdhip64_7.dll"])
+
+
+def bitsandbytes_for_rocm(tree):
+    """torch's ROCm is 7.2: of its libraries 7.1 is the newest that is not newer."""
+    torch_of_rocm_wheels(tree)
+    (tree / SITE / "bitsandbytes").mkdir()
+    (tree / SITE / "bitsandbytes/__init__.py").write_text("")
+    put(tree, SITE + "bitsandbytes/libbitsandbytes_rocm63.dll", ["x.dll"])
+    put(tree, SITE + "bitsandbytes/libbitsandbytes_rocm71.dll", ["rocblas_not_there.dll"])
+    put(tree, SITE + "bitsandbytes/libbitsandbytes_rocm713.dll", ["y.dll"])
+    put(tree, SITE + "bitsandbytes/libbitsandbytes_cuda128.dll", ["z.dll"])
+
+
 def torch_of_many_rocm_libraries(tree):
     """The entry that torch needs is behind all that are looked at."""
     torch_of_rocm_wheels(tree)
@@ -463,10 +496,12 @@ def torch_of_deep_rocm_libraries(tree):
     """The entry that torch needs is needed by one that is needed by one, and so on."""
     torch_of_rocm_wheels(tree)
     names = ["hipblas", *(f"x{i}" for i in range(8)), "amdhip64"]
+    for name in names[1:-1]:
+        put(tree, SITE + f"_rocm_sdk_libraries_gfx110X_all/bin/{name}.dll")
     deep = "".join(f'LibraryEntry("{one}", "libraries", "", "*{one}*.dll", deps=["{other}"])\n'
                    for one, other in zip(names, names[1:]))
     (tree / SITE / "rocm_sdk/_dist_info.py").write_text(
-        deep + 'LibraryEntry("amdhip64", "core", "", "amdhip64*.dll")\n')
+        deep + 'LibraryEntry("amdhip64", "core", "", "amdhip64*.dll")\nLibraryEntry("roctx64", "core", "", "")\n')
 
 
 def torch_without_init(tree):
@@ -816,6 +851,15 @@ CASES = [
     ("torch for the CPU on RDNA 3", torch_on_rdna3, None, 3, [("build-without-gpu", "warning")],
      ["install AMD's wheels of torch for Windows and Python 3.12", "(gfx1100)"], 1),
     ("torch that preloads ROCm's wheels", torch_of_rocm_wheels, None, 3, [], [], 1),
+    ("one of ROCm's libraries is gone", torch_without_a_rocm_library, None, 1, [("dll-missing", "error")],
+     ["import torch fails: a library that it loads first is not there", "rocm_sdk looks for *hipblas*.dll in"], 1),
+    ("the wheel of ROCm's libraries is not there", torch_without_rocm_libraries, None, 1, [("dll-missing", "error")],
+     ['python -m pip install "rocm[libraries]"'], 1),
+    ("torch for another release of ROCm's wheels", torch_of_other_rocm, None, 1, [("dll-missing", "error")],
+     ["knows no library hipsparselt"], 1),
+    ("ROCm's libraries for two families", torch_of_two_families, None, 3, [], ["offload-arch decides"], 1),
+    ("bitsandbytes for ROCm", bitsandbytes_for_rocm, None, 1, [("dll-missing", "error")],
+     ["libbitsandbytes_rocm71.dll", "rocblas_not_there.dll"], 1),
     ("the same with 65 libraries and more", torch_of_many_rocm_libraries, None, 3, [],
      ["names more than 64 libraries"], 1),
     ("the same with libraries that need one another", torch_of_deep_rocm_libraries, None, 3, [],
