@@ -7,12 +7,15 @@
 /* ------------------------------------------------------------------ imports */
 
 /* What the Visual C++ runtime has; python.org's installer brings the first two alone. Source:
- * Microsoft, "Microsoft Visual C++ Redistributable latest supported downloads". */
+ * Microsoft, "Microsoft Visual C++ Redistributable latest supported downloads"; the threads of C11
+ * came with Visual Studio 2022 17.8
+ * (devblogs.microsoft.com/cppblog/c11-threads-in-visual-studio-2022 -version-17-8-preview-2,
+ * github.com/k4yt3x/video2x/issues/1200). */
 static bool is_of_runtime(const char *dll)
 {
-    static const char *const names[] = {"vcruntime140.dll", "vcruntime140_1.dll", "msvcp140.dll",
-                                        "msvcp140_1.dll",   "msvcp140_2.dll",     "vcomp140.dll",
-                                        "concrt140.dll"};
+    static const char *const names[] = {
+        "vcruntime140.dll", "vcruntime140_1.dll", "msvcp140.dll",  "msvcp140_1.dll",
+        "msvcp140_2.dll",   "vcomp140.dll",       "concrt140.dll", "vcruntime140_threads.dll"};
     return winldr_name_in(dll, names, sizeof names / sizeof *names);
 }
 

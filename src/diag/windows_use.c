@@ -142,25 +142,46 @@ static bool add_path_repair(struct diag_windows *n, struct diag_windows_finding 
     return false;
 }
 
-/* The wheels that have these DLLs, as their lists of files say. */
-static void add_wheel_repair(struct diag_windows *n, struct diag_windows_finding *f,
-                             const char *missing)
+/* Whether a DLL imports one of CUDA 13 ("cublas64_13.dll"). */
+static bool is_for_cuda_13(const struct winldr_module *m)
 {
-    static const char *const wheels[][2] = {
-        {"cublas64_12.dll", "nvidia-cublas-cu12 nvidia-cuda-runtime-cu12"},
-        {"cublasLt64_12.dll", "nvidia-cublas-cu12 nvidia-cuda-runtime-cu12"},
-        {"cudnn64_9.dll", "\"nvidia-cudnn-cu12>=9\""},
-        {"cudnn_graph64_9.dll", "\"nvidia-cudnn-cu12>=9\""},
-        {"cudnn_ops64_9.dll", "\"nvidia-cudnn-cu12>=9\""},
-        {"cudnn_cnn64_9.dll", "\"nvidia-cudnn-cu12>=9\""},
-        {"cudnn_ops_infer64_8.dll", "\"nvidia-cudnn-cu12<9\""},
-        {"cudnn_cnn_infer64_8.dll", "\"nvidia-cudnn-cu12<9\""},
+    for (size_t i = 0; m && m->file && i < m->file->imports.n; i++) {
+        const char *dll = m->file->imports.items[i].dll;
+        size_t n = strlen(dll), end = sizeof "64_13.dll" - 1;
+        if (n > end && winldr_name_is(dll + n - end, "64_13.dll")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The wheels that have these DLLs, as their lists of files say (nvidia-cublas 13.10.0.20 and
+ * nvidia-cudnn-cu13 9.28.1.4 among them). */
+static void add_wheel_repair(struct diag_windows *n, struct diag_windows_finding *f,
+                             const struct winldr_request *r)
+{
+    static const struct {
+        const char *dll, *library, *wheels, *wheels_13;
+    } rows[] = {
+        {"cublas64_12.dll", "cuBLAS", "nvidia-cublas-cu12 nvidia-cuda-runtime-cu12", NULL},
+        {"cublasLt64_12.dll", "cuBLAS", "nvidia-cublas-cu12 nvidia-cuda-runtime-cu12", NULL},
+        {"cublas64_13.dll", "cuBLAS", "\"nvidia-cublas<14\" \"nvidia-cuda-runtime<14\"", NULL},
+        {"cublasLt64_13.dll", "cuBLAS", "\"nvidia-cublas<14\" \"nvidia-cuda-runtime<14\"", NULL},
+        {"cudnn64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\""},
+        {"cudnn_graph64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\""},
+        {"cudnn_ops64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\""},
+        {"cudnn_cnn64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\""},
+        {"cudnn_ops_infer64_8.dll", "cuDNN", "\"nvidia-cudnn-cu12<9\"", NULL},
+        {"cudnn_cnn_infer64_8.dll", "cuDNN", "\"nvidia-cudnn-cu12<9\"", NULL},
     };
-    for (size_t i = 0; i < sizeof wheels / sizeof *wheels; i++) {
-        if (winldr_name_is(wheels[i][0], missing)) {
-            const char *says = i < 2 ? "install cuBLAS and put its folder on PATH"
-                                     : "install cuDNN and put its folder on PATH";
-            diag_windows_add_repair(n, f, diag_windows_pip(n, says, wheels[i][1]));
+    const char *missing = winldr_path_base(r->name);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (winldr_name_is(rows[i].dll, missing)) {
+            bool is_13 = rows[i].wheels_13 && is_for_cuda_13(r->importer);
+            const char *says =
+                arena_printf(n->arena, "install %s and put its folder on PATH", rows[i].library);
+            diag_windows_add_repair(
+                n, f, diag_windows_pip(n, says, is_13 ? rows[i].wheels_13 : rows[i].wheels));
         }
     }
     if (winldr_name_is(missing, "zlibwapi.dll")) {
@@ -184,7 +205,7 @@ static void report_use(struct diag_windows *n, const struct windows_use *use,
         .evidence = winldr_load_cause(p, l),
     };
     if (!add_path_repair(n, &f, use)) {
-        add_wheel_repair(n, &f, winldr_path_base(p->requests.items[l->blame]->name));
+        add_wheel_repair(n, &f, p->requests.items[l->blame]);
     }
     VEC_PUSH(a, &n->findings, f);
 }

@@ -565,8 +565,8 @@ static struct release release_of(const char *text)
 {
     struct release r = {0};
     struct str rest = str_of(text ? text : "");
-    bool good = str_u64(str_cut(&rest, '.'), &r.major) && rest.s &&
-                str_u64(str_cut(&rest, '.'), &r.minor);
+    bool good =
+        str_u64(str_cut(&rest, '.'), &r.major) && rest.s && str_u64(str_cut(&rest, '.'), &r.minor);
     return good ? r : (struct release){0};
 }
 

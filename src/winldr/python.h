@@ -10,10 +10,10 @@
  * CTranslate2 python/ctranslate2/__init__.py (4.5.0, 4.8.1, 4.8.5); faster-whisper
  * faster_whisper/transcribe.py and whisperx whisperx/asr.py (which import ctranslate2 before
  * torch); CuPy: winldr/cupy.h; llvmlite llvmlite/binding/ffi.py, with the folder that
- * delvewheel adds; bitsandbytes bitsandbytes/cextension.py (0.50.2: the library of torch's CUDA or ROCm,
- * otherwise of the nearest release of its major; BNB_CUDA_VERSION and BNB_ROCM_VERSION are not
- * read). An extension module is loaded with 0x1100
- * (CPython Python/dynload_win.c), ctypes.CDLL of a path too (Lib/ctypes/__init__.py).
+ * delvewheel adds; bitsandbytes bitsandbytes/cextension.py (0.50.2: the library of torch's CUDA or
+ * ROCm, otherwise of the nearest release of its major; BNB_CUDA_VERSION and BNB_ROCM_VERSION are
+ * not read). An extension module is loaded with 0x1100 (CPython Python/dynload_win.c), ctypes.CDLL
+ * of a path too (Lib/ctypes/__init__.py).
  */
 #ifndef GPUMEND_WINLDR_PYTHON_H
 #define GPUMEND_WINLDR_PYTHON_H

@@ -21,8 +21,8 @@ struct rocm {
     struct winldr_process *process;
     const struct winldr_python *py;
     VEC(struct rocm_entry) entries;
-    VEC(struct str) done;         // short names
-    VEC(const char *) to_load;    // in this order, once all are found
+    VEC(struct str) done;      // short names
+    VEC(const char *) to_load; // in this order, once all are found
 };
 
 static bool rocm_read(struct rocm *r, const char *path, struct str *ret)

@@ -371,6 +371,21 @@ def onnxruntime(tree, *folders):
         put(tree, f"{folder}/{name}")
 
 
+def onnxruntime_for_cuda_13(tree):
+    onnxruntime(tree)
+    put(tree, SITE + "onnxruntime/capi/onnxruntime_providers_cuda.dll", ["cublas64_13.dll", "cudnn64_9.dll"])
+
+
+def onnxruntime_with_cublas_13(tree):
+    """cuBLAS is in the folder of NVIDIA's wheels for CUDA 13, which have no suffix in their names."""
+    onnxruntime_for_cuda_13(tree)
+    put(tree, SITE + "onnxruntime/capi/cublas64_13.dll")
+
+
+def torch_with_old_runtime(tree):
+    machine(tree), torch_of(tree, "2.15.0+cu126", cuda="12.6", imports=["VCRUNTIME140_THREADS.dll"])
+
+
 def onnxruntime_of_wheels(tree):
     onnxruntime(tree, SITE + "nvidia/cublas/bin", SITE + "nvidia/cudnn/bin")
 
@@ -830,6 +845,12 @@ CASES = [
     ("the same with it", cudnn_8_with_zlib, None, 3, [], [], 1),
     ("onnxruntime's provider without CUDA", onnxruntime, None, 3, [("dll-missing", "warning")],
      ["it computes on the CPU", "cublas64_12.dll, which"], 1),
+    ("onnxruntime's provider for CUDA 13", onnxruntime_for_cuda_13, None, 3, [("dll-missing", "warning")],
+     ['pip install "nvidia-cublas<14" "nvidia-cuda-runtime<14"'], 1),
+    ("the same with cuBLAS", onnxruntime_with_cublas_13, None, 3, [("dll-missing", "warning")],
+     ['pip install "nvidia-cudnn-cu13>=9"'], 1),
+    ("torch on an older Visual C++ runtime", torch_with_old_runtime, None, 1, [("dll-missing", "error")],
+     ["VCRUNTIME140_THREADS.dll, which", "winget install --id Microsoft.VCRedist.2015+.x64"], 1),
     ("onnxruntime's provider and NVIDIA's wheels", onnxruntime_of_wheels, None, 3,
      [("library-not-on-path", "warning")],
      ['set "PATH=C:\\Python312\\Lib\\site-packages\\nvidia\\cublas\\bin;C:\\Python312\\Lib\\site-packages\\'
