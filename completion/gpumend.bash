@@ -188,7 +188,7 @@ _gpumend()
         word="--all --follow --here --root --list --kb --json --limit --help"
         ;;
     devices)
-        word="--root --json --limit --help"
+        word="--root --probe --json --limit --help"
         ;;
     container)
         word="--root --host --import --env --unset --cpu --page-size --kb --gpus --model --platform --no-verify --write --refresh --check --folder --verbose --report --json --limit --help"

@@ -39,6 +39,8 @@ int cli_probing_run(const struct cli_probing *p, struct probe_report *ret, struc
         .model = p->model,
         .device = -1,
         .quick = p->quick,
+        .only = p->only,
+        .n_only = p->n_only,
         .stop_fd = -1, // the children end with this process
         .on_start = terminal ? stages_on_start : NULL,
         .on_end = terminal ? stages_on_end : NULL,

@@ -6,9 +6,11 @@
 #include "probe/probe.h"
 
 struct cli_probing {
-    struct model *model; // open; its processes say which libraries are run
-    bool named;          // its target was named by the caller
-    bool quick;          // up to the first kernel
+    struct model *model;     // open; its processes say which libraries are run
+    bool named;              // its target was named by the caller
+    bool quick;              // up to the first kernel
+    const char *const *only; // names of stages; none: as `quick` says
+    size_t n_only;
 };
 
 /* On a terminal the stage that runs is shown on standard error, and wiped away again. */

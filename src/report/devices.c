@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "diag/finding.h"
 #include "host/names.h"
+#include "report/devices_probe.h"
 
 /* ------------------------------------------------------------------ words */
 
@@ -347,7 +348,7 @@ static void windows_text(const struct out *o, struct arena *a, const struct host
 }
 
 void report_devices_text(const struct out *o, struct arena *a, const struct host *h,
-                         const char *root)
+                         const char *root, const struct probe_report *probed)
 {
     const struct host_gpu **gpus = in_order(a, h);
     for (size_t i = 0; i < h->gpus.n;) {
@@ -358,7 +359,12 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
         device_text(o, a, h, gpus + i, n);
         i += n;
     }
-    devices_summary(o, a, h);
+    if (!probed || report_devices_probe_count(probed) == 0) {
+        devices_summary(o, a, h);
+    }
+    if (probed) {
+        report_devices_probe_text(o, a, probed);
+    }
     for (size_t i = 0; i < h->other_displays.n; i++) {
         devices_paragraph(o, a, OUT_PLAIN, "",
                           arena_printf(a, "%s: a display adapter, which computes nothing.",

@@ -6,6 +6,7 @@
 
 #include "base/out.h"
 #include "host/host.h"
+#include "probe/probe.h"
 
 /* After host_judge(): no when a GPU that counts cannot be used, unknown when that cannot be
  * determined of one, or when the bus could not be looked at; else yes. */
@@ -19,9 +20,9 @@ const char *report_device_sentence(struct arena *a, const struct host *h, const 
 const char *report_cpu_text(struct arena *a, const struct host_cpu *c);
 
 /* The GPU that can be used first; ends with the command to run next. `root`: "/", or the folder
- * that was looked at. */
+ * that was looked at. `probed`: what the drivers said, or NULL. */
 void report_devices_text(const struct out *o, struct arena *a, const struct host *h,
-                         const char *root);
+                         const char *root, const struct probe_report *probed);
 
 /* A new reference. */
 json_t *report_devices_json(struct arena *a, const struct host *h, const char *root);

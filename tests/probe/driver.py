@@ -1,6 +1,7 @@
 """The stages of NVIDIA's driver, NVML and the CPU."""
 
 import functools
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -432,6 +433,45 @@ def asked_in_vain(lab):
         yield f"status {answer.status}, verdict {answer.document['verdict']}"
 
 
+def devices(lab, table, *options):
+    done = subprocess.run([lab.exe, "devices", "--probe", *options],
+                          env=lab.environment(both(lab), table), capture_output=True, text=True,
+                          timeout=120, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def in_devices(lab):
+    """devices --probe tells what only the driver knows: memory, processes, mode, its CUDA."""
+    table = "cards value 2\nnvmlDeviceGetComputeRunningProcesses_v3 value 2\nattribute-20 value 3"
+    status, out, err = devices(lab, table, "--json")
+    document = json.loads(out) if out else {"probe": None}
+    card = {"vendor": "nvidia", "name": "NVIDIA Fake 1", "memory_free_mib": 7000,
+            "memory_total_mib": 8000, "compute_mode": "exclusive-process",
+            "processes": [{"pid": 4000, "memory_mib": 512}, {"pid": 4001, "memory_mib": None}],
+            "problem": None}
+    wanted = [{**card, "device": n, "pci": f"0000:0{n + 1}:00.0"} for n in range(2)]
+    probe = document["probe"] or {}
+    if probe.get("devices") != wanted or (probe["cuda"], probe["driver"]) != ("12.8", "550.54.15") \
+            or probe["verdict"] != "works" or status not in (0, 1, 3) or err:
+        yield f"status {status}: {probe} {err}"
+    status, out, err = devices(lab, table)
+    words = " ".join(out.split())
+    for part in ("driver 550.54.15 runs programs up to CUDA 12.8", "7000 of 8000 MiB are free",
+                 "compute mode exclusive-process", "used by process 4000 (512 MiB), 4001."):
+        if part not in words:
+            yield f"does not say {part!r}: {out}"
+    if not out.strip().splitlines()[-1].startswith("Run next: "):
+        yield f"the last line is not the command: {out}"
+    status, out, err = devices(lab, "cuInit return 999")
+    if status != 1 or "cuInit failed" not in out:
+        yield f"cuInit failed, status {status}: {out} {err}"
+    for options, says in ((("--root", "/tmp"), "not with --root"),
+                          (("--limit", "1s"), "has no limit")):
+        status, out, err = devices(lab, "", *options)
+        if status != 2 or says not in err:
+            yield f"{options}: status {status}: {err}"
+
+
 def documented(lab):
     """docs/probe.md names every stage, those of the number formats by -TYPE."""
     page = (Path(__file__).resolve().parent.parent.parent / "docs/probe.md").read_text()
@@ -450,5 +490,5 @@ def cases(lab):
         yield f"means, {row[0]}", functools.partial(means, lab, row)
     for case in (is_slow, limited, starts_slowly, starts_very_slowly, talks, missing_symbol, no_driver, does_not_open, no_nvml, nvml_alone,
                  two_cards, one_bad_card, hidden, version_against_module, found_elsewhere,
-                 cpu_level, no_such_stage, every_stage, asked_in_vain, documented):
+                 cpu_level, no_such_stage, every_stage, asked_in_vain, in_devices, documented):
         yield case.__name__.replace("_", " "), functools.partial(case, lab)

@@ -15,6 +15,13 @@ struct memory {
     unsigned long long total, free, used;
 };
 
+/* nvmlProcessInfo_t, of the functions with _v2 and _v3 */
+struct process {
+    unsigned pid;
+    unsigned long long used; // all bits set: not known
+    unsigned gpu_instance, compute_instance;
+};
+
 static const struct vendor nvml;
 
 struct card {
@@ -90,6 +97,30 @@ static bool is_divided(void *library, void *handle)
            current == 1;
 }
 
+/* Fact processes.PCI: "PID MIB,PID MIB", with "-" for memory that the driver does not tell. Which
+ * processes compute on a GPU is left out where NVML does not say it, or there are too many. */
+static void say_processes(void *library, void *handle, const struct card *c)
+{
+    enum { PROCESSES_MAX = 32 };
+    int (*list)(void *, unsigned *, struct process *) =
+        symbol_optional(library, "nvmlDeviceGetComputeRunningProcesses_v3");
+    struct process all[PROCESSES_MAX] = {{0}};
+    unsigned n = PROCESSES_MAX;
+    char key[48], text[PROCESSES_MAX * 32] = "";
+    list = list ? list : symbol_optional(library, "nvmlDeviceGetComputeRunningProcesses_v2");
+    if (!list || CALL(list, handle, &n, all) != NVML_SUCCESS || n > PROCESSES_MAX) {
+        return;
+    }
+    for (unsigned i = 0, at = 0; i < n; i++) {
+        at += (unsigned)snprintf(text + at, sizeof text - at, "%s%u ", i ? "," : "", all[i].pid);
+        at += all[i].used == ~0ULL
+                  ? (unsigned)snprintf(text + at, sizeof text - at, "-")
+                  : (unsigned)snprintf(text + at, sizeof text - at, "%llu", all[i].used >> 20);
+    }
+    (void)snprintf(key, sizeof key, "processes.%s", c->pci);
+    say_fact(key, "%s", text);
+}
+
 static bool compare_card(void *library, const struct card *c, int ordinal)
 {
     int (*nvmlDeviceGetHandleByPciBusId_v2)(const char *, void **) =
@@ -107,6 +138,7 @@ static bool compare_card(void *library, const struct card *c, int ordinal)
         say_failed(0, NULL, "NVML and CUDA differ in the name of GPU %d: %s and %s", ordinal, name,
                    c->name);
     }
+    say_processes(library, handle, c);
     bool divided = is_divided(library, handle);
     if (!divided) {
         compare_memory(library, handle, c, ordinal);

@@ -55,6 +55,25 @@ int nvmlDeviceGetMemoryInfo(void *handle, struct memory *memory)
     return 0;
 }
 
+struct process {
+    unsigned pid;
+    unsigned long long used;
+    unsigned gpu_instance, compute_instance;
+};
+
+/* "value N": so many, from process 4000 on; the second's memory is not known. */
+int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, struct process *all)
+{
+    FAKE(nvmlDeviceGetComputeRunningProcesses_v3);
+    (void)handle;
+    unsigned n = (unsigned)fake_number(&fake_now, 0), room = *count;
+    *count = n;
+    for (unsigned i = 0; i < n && i < room; i++) {
+        all[i] = (struct process){.pid = 4000 + i, .used = i == 1 ? ~0ULL : 512ULL << 20};
+    }
+    return n > room ? 7 : 0;
+}
+
 int nvmlDeviceGetMigMode(void *handle, unsigned *current, unsigned *pending)
 {
     FAKE(nvmlDeviceGetMigMode);
