@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "base/terminal.h"
 
@@ -108,6 +109,15 @@ json_t *out_json_text(struct arena *a, const char *text)
         return json_string_nocheck(text);
     }
     return json_string_nocheck(str_printable(a, text));
+}
+
+json_t *out_json_texts(struct arena *a, const char *const *items, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_add(list, out_json_text(a, items[i]));
+    }
+    return list;
 }
 
 /* Beyond ASCII a document has strings alone, and jansson hands over whole characters of them. */

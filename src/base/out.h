@@ -37,6 +37,9 @@ void out_wrap(const struct out *o, unsigned indent, const char *text);
  * The reference belongs to the caller. */
 json_t *out_json_text(struct arena *a, const char *text);
 
+/* A JSON array of such strings, in this order. */
+json_t *out_json_texts(struct arena *a, const char *const *items, size_t n);
+
 /* Writes JSON with jansson's flags. What a reader does not see (str_seen) is escaped: the value
  * stays, and a terminal shows it. Returns 0, or -1. */
 int out_json_write(FILE *file, const json_t *doc, size_t flags) __attribute__((warn_unused_result));

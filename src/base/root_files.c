@@ -14,6 +14,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 enum { LINKS_MAX = 40, PATH_BYTES_MAX = 64 << 10, READ_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY };
 
 int root_open(struct root *r, const char *path, struct gm_err *err)
@@ -474,11 +476,6 @@ static int real_open_seen(struct root *r, const char *path)
     return open_any(r, path, READ_FLAGS);
 }
 
-static int names_by_value(const void *x, const void *y)
-{
-    return strcmp(*(char *const *)x, *(char *const *)y);
-}
-
 static int real_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
                      const struct root_filter *filter, struct root_dir *ret)
 {
@@ -519,7 +516,7 @@ static int real_list(struct root *r, struct arena *a, const char *path, size_t m
         return rc;
     }
     if (names.n) {
-        qsort(names.items, names.n, sizeof *names.items, names_by_value);
+        qsort(names.items, names.n, sizeof *names.items, str_by_bytes);
     }
     *ret = (struct root_dir){names.items, names.n, truncated};
     return 0;

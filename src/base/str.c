@@ -468,6 +468,11 @@ const char *str_python_bytes(struct arena *a, const char *text)
     return arena_printf(a, "%s\"", out);
 }
 
+int str_by_bytes(const void *x, const void *y)
+{
+    return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
 uint64_t str_hash(const void *data, size_t n)
 {
     const unsigned char *p = data;

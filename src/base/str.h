@@ -122,6 +122,9 @@ bool str_is_utf8(const char *s, size_t n);
 /* A bytes literal of Python: b"/opt/\xc3\xa9". Any path can be one. */
 const char *str_python_bytes(struct arena *a, const char *text);
 
+/* For qsort() and bsearch() of texts (const char *): by their bytes, whatever the locale. */
+int str_by_bytes(const void *x, const void *y);
+
 uint64_t str_hash(const void *data, size_t n); // FNV-1a, for tables
 
 #endif

@@ -71,11 +71,6 @@ static int read_lines(struct fleet_command *c, const char *path)
                : CLI_OK;
 }
 
-static int by_text(const void *x, const void *y)
-{
-    return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
 typedef VEC(const char *) path_list;
 
 /* The files of a folder with this end, by name. */
@@ -99,7 +94,7 @@ static int list_folder(struct fleet_command *c, const char *path, const char *en
                         FILES_MAX - 1);
     }
     if (names.n) {
-        qsort(names.items, names.n, sizeof *names.items, by_text);
+        qsort(names.items, names.n, sizeof *names.items, str_by_bytes);
     }
     *ret = names;
     return CLI_OK;

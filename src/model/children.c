@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "py/dist.h"
 #include "py/env.h"
 
@@ -99,15 +100,10 @@ struct parent {
     texts libraries, variables;
 };
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void sort_texts(texts *t)
 {
     if (t->n) {
-        qsort(t->items, t->n, sizeof *t->items, by_text);
+        qsort(t->items, t->n, sizeof *t->items, str_by_bytes);
     }
 }
 
@@ -151,7 +147,7 @@ static bool has_variables(struct arena *a, struct root *host, int pid, const str
 static bool parent_has_library(const struct parent *p, const char *path)
 {
     return p->libraries.n &&
-           bsearch(&path, p->libraries.items, p->libraries.n, sizeof path, by_text);
+           bsearch(&path, p->libraries.items, p->libraries.n, sizeof path, str_by_bytes);
 }
 
 /* Leaves `alike` as it is where every library is one of the parent's. */

@@ -57,15 +57,6 @@ static json_t *driver_json(struct arena *a, const struct needs *n)
     return o;
 }
 
-static json_t *texts_json(struct arena *a, const diag_texts *texts)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < texts->n; i++) {
-        json_add(list, out_json_text(a, texts->items[i]));
-    }
-    return list;
-}
-
 static json_t *memory_json(struct arena *a, const struct needs_memory *m)
 {
     if (!m->model) {
@@ -89,7 +80,7 @@ json_t *needs_json(struct arena *a, const struct needs *n)
     json_put(doc, "amd", out_json_text(a, n->amd ? n->amd_who : NULL));
     json_put(doc, "driver", driver_json(a, n));
     json_put(doc, "compute_capabilities", n->cuda_known ? ranges_json(a, n) : json_null());
-    json_put(doc, "gfx", n->gfx_known ? texts_json(a, &n->gfx) : json_null());
+    json_put(doc, "gfx", n->gfx_known ? out_json_texts(a, n->gfx.items, n->gfx.n) : json_null());
     json_put(doc, "glibc",
              n->glibc_minor ? amount(a, out_json_text(a, arena_printf(a, "2.%d", n->glibc_minor)),
                                      n->glibc_from)
@@ -103,7 +94,7 @@ json_t *needs_json(struct arena *a, const struct needs *n)
                               : json_null());
     json_put(doc, "machine", out_json_text(a, n->machine));
     json_put(doc, "memory", memory_json(a, &n->memory));
-    json_put(doc, "unknown", texts_json(a, &n->unknown));
+    json_put(doc, "unknown", out_json_texts(a, n->unknown.items, n->unknown.n));
     return doc;
 }
 

@@ -177,11 +177,6 @@ static void put_once(struct arena *a, diag_texts *list, const char *text)
     VEC_PUSH(a, list, text);
 }
 
-static int by_name(const void *x, const void *y)
-{
-    return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
 /* Targets that are known to exist, and those that the code names itself. */
 static diag_texts known_targets(struct model *m, const struct gpu_code *code)
 {
@@ -202,7 +197,7 @@ static diag_texts known_targets(struct model *m, const struct gpu_code *code)
         }
     }
     if (list.n) {
-        qsort(list.items, list.n, sizeof *list.items, by_name);
+        qsort(list.items, list.n, sizeof *list.items, str_by_bytes);
     }
     return list;
 }

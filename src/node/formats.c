@@ -18,11 +18,6 @@
 #include "node/node.h"
 #include "version.h"
 
-static const json_t *fact_of(const json_t *doc, const char *key)
-{
-    return json_object_get(json_object_get(doc, "facts"), key);
-}
-
 /* ------------------------------------------------------------------ the document itself */
 
 /* A reason becomes a label, a word of a command line and a line of a log. */
@@ -75,7 +70,7 @@ bool node_is_whole(const json_t *doc)
     return known && is_broken == (reason != NULL) && (!reason || is_id(reason)) &&
            findings_are_whole(json_object_get(doc, "findings")) && json_is_object(cohort) &&
            (json_is_object(facts) || (json_is_null(facts) && strcmp(verdict, "ok") != 0)) &&
-           has_texts(fact_of(doc, "compute_capabilities")) && has_texts(fact_of(doc, "gfx")) &&
+           has_texts(node_fact(doc, "compute_capabilities")) && has_texts(node_fact(doc, "gfx")) &&
            json_is_array(json_object_get(doc, "targets")) && probe_is_whole(doc);
 }
 
@@ -237,7 +232,7 @@ static const char *probe_metric(struct arena *a, const json_t *doc)
 static const char *number_metric(struct arena *a, const json_t *doc, const char *key,
                                  const char *name, const char *help)
 {
-    const json_t *value = fact_of(doc, key);
+    const json_t *value = node_fact(doc, key);
     return json_is_integer(value) ? arena_printf(a, "%s%s %lld\n", metric(a, name, help), name,
                                                  (long long)json_integer_value(value))
                                   : "";
@@ -296,6 +291,11 @@ static const char *nfd_text(struct arena *a, const char *name, const char *value
 
 /* 550.90.07 as 550090007, so that nodeAffinity's Gt and Lt, which compare whole numbers, order
  * drivers exactly. 0: it is no version of at most three parts below 1,000. */
+const json_t *node_fact(const json_t *doc, const char *name)
+{
+    return json_object_get(json_object_get(doc, "facts"), name);
+}
+
 long long node_driver_number(const char *version)
 {
     uint64_t parts[3] = {0};
@@ -327,7 +327,7 @@ static const char *nfd_number(struct arena *a, const char *name, long long value
 static const char *nfd_list(struct arena *a, const json_t *doc, const char *key, const char *name,
                             bool numbers)
 {
-    const json_t *list = fact_of(doc, key);
+    const json_t *list = node_fact(doc, key);
     const char *text = "";
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *one = json_string_value(json_array_get(list, i));
@@ -348,7 +348,7 @@ static const char *nfd_list(struct arena *a, const json_t *doc, const char *key,
 
 long long node_glibc_minor(const json_t *doc)
 {
-    const char *glibc = json_string_value(fact_of(doc, "glibc"));
+    const char *glibc = json_string_value(node_fact(doc, "glibc"));
     uint64_t minor = 0;
     return glibc && starts_with(glibc, "2.") && str_u64(str_of(glibc + 2), &minor)
                ? (long long)minor
@@ -359,31 +359,31 @@ long long node_glibc_minor(const json_t *doc)
  * several kinds, or whose driver or kind is unknown, or where it is unknown whether it has any. */
 bool node_nvidia_is_open(const json_t *doc)
 {
-    const json_t *list = fact_of(doc, "compute_capabilities");
-    const char *driver = json_string_value(fact_of(doc, "driver"));
-    bool has_nvidia = !json_is_false(fact_of(doc, "nvidia")), mixed = json_array_size(list) != 1;
+    const json_t *list = node_fact(doc, "compute_capabilities");
+    const char *driver = json_string_value(node_fact(doc, "driver"));
+    bool has_nvidia = !json_is_false(node_fact(doc, "nvidia")), mixed = json_array_size(list) != 1;
     return has_nvidia && (mixed || !driver || !node_driver_number(driver) ||
                           !node_capability_number(json_string_value(json_array_get(list, 0))));
 }
 
 long long node_memory_mib(const json_t *doc)
 {
-    const json_t *value = fact_of(doc, "gpu_memory_mib");
+    const json_t *value = node_fact(doc, "gpu_memory_mib");
     return json_is_integer(value) ? (long long)json_integer_value(value) : 0;
 }
 
 /* It may have GPUs, and how much memory they have is unknown. */
 bool node_memory_is_open(const json_t *doc)
 {
-    const json_t *gpus = fact_of(doc, "gpus");
+    const json_t *gpus = node_fact(doc, "gpus");
     return !node_memory_mib(doc) && !(json_is_integer(gpus) && json_integer_value(gpus) == 0);
 }
 
 const char *node_nfd(struct arena *a, const json_t *doc, const char *expires)
 {
-    const json_t *usable = fact_of(doc, "gpus_usable");
-    const char *driver = json_string_value(fact_of(doc, "driver"));
-    const char *level = json_string_value(fact_of(doc, "cpu_level"));
+    const json_t *usable = node_fact(doc, "gpus_usable");
+    const char *driver = json_string_value(node_fact(doc, "driver"));
+    const char *level = json_string_value(node_fact(doc, "cpu_level"));
     const char *text = arena_printf(
         a, "# +expiry-time=%s\n%s%s%s", expires, nfd_text(a, "verdict", node_verdict(doc)),
         nfd_text(a, "cause", node_reason(doc)),
@@ -396,7 +396,7 @@ const char *node_nfd(struct arena *a, const json_t *doc, const char *expires)
     text =
         arena_printf(a, "%s%s%s%s", text, nfd_list(a, doc, "compute_capabilities", "compute", true),
                      nfd_list(a, doc, "gfx", "gfx", false),
-                     json_is_array(fact_of(doc, "gfx")) ? "" : NFD_PREFIX "amd-open=true\n");
+                     json_is_array(node_fact(doc, "gfx")) ? "" : NFD_PREFIX "amd-open=true\n");
     text = arena_printf(a, "%s%s%s", text, nfd_number(a, "glibc-minor", node_glibc_minor(doc)),
                         nfd_text(a, "cpu-level", level));
     text = arena_printf(a, "%s%s%s", text, nfd_number(a, "memory-mib", node_memory_mib(doc)),

@@ -8,6 +8,9 @@
 #include "base/arena.h"
 #include "node/node.h"
 
+/* A fact of the document, borrowed; NULL: it has none of that name. */
+const json_t *node_fact(const json_t *doc, const char *name);
+
 /* The document's part about a probe; a new reference. */
 json_t *node_probe_json(struct arena *a, enum node_probe_result result, const char *says);
 

@@ -77,17 +77,12 @@ static json_t *fact_text(struct arena *a, const struct host_fact *f)
     return f->state == HOST_YES ? out_json_text(a, f->value) : json_null();
 }
 
-static int by_text(const void *x, const void *y)
-{
-    return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
 /* Each text once, sorted. */
 static json_t *sorted_texts(struct arena *a, host_texts *texts)
 {
     json_t *list = json_array();
     if (texts->n) {
-        qsort(texts->items, texts->n, sizeof *texts->items, by_text);
+        qsort(texts->items, texts->n, sizeof *texts->items, str_by_bytes);
     }
     for (size_t i = 0; i < texts->n; i++) {
         if (i == 0 || strcmp(texts->items[i], texts->items[i - 1]) != 0) {

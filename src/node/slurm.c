@@ -18,21 +18,16 @@
 
 enum { GLIBC_MINOR_MAX = 99, CPU_LEVEL_MAX = 4 };
 
-static const json_t *fact_of(const json_t *doc, const char *key)
-{
-    return json_object_get(json_object_get(doc, "facts"), key);
-}
-
 static const char *driver_of(const json_t *doc)
 {
-    const char *driver = json_string_value(fact_of(doc, "driver"));
+    const char *driver = json_string_value(node_fact(doc, "driver"));
     return driver && node_driver_number(driver) ? driver : NULL;
 }
 
 /* Ten times the compute capability that all NVIDIA GPUs here have; 0: several, none, unknown. */
 static long long compute_of(const json_t *doc)
 {
-    const json_t *list = fact_of(doc, "compute_capabilities");
+    const json_t *list = node_fact(doc, "compute_capabilities");
     return json_array_size(list) == 1
                ? node_capability_number(json_string_value(json_array_get(list, 0)))
                : 0;
@@ -41,7 +36,7 @@ static long long compute_of(const json_t *doc)
 /* 3 for "x86-64-v3"; 0: unknown, or another machine's. */
 static int cpu_level_of(const json_t *doc)
 {
-    const char *level = json_string_value(fact_of(doc, "cpu_level"));
+    const char *level = json_string_value(node_fact(doc, "cpu_level"));
     bool known = level && starts_with(level, "x86-64-v") && level[8] >= '1' && level[8] <= '4';
     return known && !level[9] ? level[8] - '0' : 0;
 }
@@ -97,7 +92,7 @@ static const char *memory_features(struct arena *a, const json_t *doc)
 const char *node_slurm_features(struct arena *a, const json_t *doc, const struct kb_drivers *d)
 {
     const char *driver = driver_of(doc), *text = "gpumend";
-    const json_t *gfx = fact_of(doc, "gfx");
+    const json_t *gfx = node_fact(doc, "gfx");
     text = driver ? arena_printf(a, "%s,%s", text, driver_features(a, driver, d)) : text;
     text = compute_of(doc) ? arena_printf(a, "%s,%s", text, compute_features(a, compute_of(doc)))
                            : text;
@@ -129,7 +124,7 @@ const char *node_slurm_extra(struct arena *a, const json_t *doc)
 {
     json_t *o = json_object();
     const char *driver = driver_of(doc);
-    const json_t *gfx = fact_of(doc, "gfx");
+    const json_t *gfx = node_fact(doc, "gfx");
     put_number(o, "gpumend_driver", driver ? node_driver_number(driver) : 0);
     put_number(o, "gpumend_compute", compute_of(doc));
     put_number(o, "gpumend_glibc_minor", node_glibc_minor(doc));

@@ -33,6 +33,13 @@ const char *py_path_origin_name(enum py_path_origin origin)
     return origin_names[origin];
 }
 
+const char *py_env_version(struct arena *a, const struct py_env *e)
+{
+    return e->major < 0   ? "of unknown version"
+           : e->micro < 0 ? arena_printf(a, "%d.%d", e->major, e->minor)
+                          : arena_printf(a, "%d.%d.%d", e->major, e->minor, e->micro);
+}
+
 /* What pyvenv.cfg says; texts are empty where it says nothing. */
 struct config {
     struct str home, version, implementation;

@@ -166,6 +166,9 @@ int py_env_open(struct root *r, struct arena *a, const char *target,
 
 /* "venv", "conda", ...; "PYTHONPATH", "site-packages", ... */
 const char *py_env_kind_name(enum py_env_kind kind);
+
+/* "3.11.2", "3.11" where the rest is not known, or "of unknown version". */
+const char *py_env_version(struct arena *a, const struct py_env *env);
 const char *py_path_origin_name(enum py_path_origin origin);
 
 #endif

@@ -121,15 +121,6 @@ static json_t *cdi_engines_json(struct arena *a, const struct cdi_files *files,
     return list;
 }
 
-static json_t *cdi_texts_json(struct arena *a, const host_texts *texts)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < texts->n; i++) {
-        (void)json_array_append_new(list, out_json_text(a, texts->items[i]));
-    }
-    return list;
-}
-
 json_t *report_cdi_json(struct arena *a, const struct cdi_files *f)
 {
     static const char *const verdicts[] = {
@@ -146,8 +137,8 @@ json_t *report_cdi_json(struct arena *a, const struct cdi_files *f)
     }
     return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:s}", "schema", 1, "engine",
                      out_json_text(a, f->engine), "engine_max", out_json_text(a, f->engine_max),
-                     "folders", cdi_texts_json(a, &f->folders), "unread",
-                     cdi_texts_json(a, &f->unread), "files", files, "verdict",
+                     "folders", out_json_texts(a, f->folders.items, f->folders.n), "unread",
+                     out_json_texts(a, f->unread.items, f->unread.n), "files", files, "verdict",
                      verdicts[report_cdi_worst(f)]);
 }
 
@@ -161,8 +152,8 @@ json_t *report_cdi_specs_json(struct arena *a, const struct cdi_specs *specs, js
                                                     "document", s->document));
     }
     return json_pack("{s:i, s:o, s:o, s:o, s:o}", "schema", 1, "specifications", list, "left_out",
-                     cdi_texts_json(a, &specs->left_out), "notes", cdi_texts_json(a, &specs->notes),
-                     "wrote", wrote);
+                     out_json_texts(a, specs->left_out.items, specs->left_out.n), "notes",
+                     out_json_texts(a, specs->notes.items, specs->notes.n), "wrote", wrote);
 }
 
 enum cdi_severity report_cdi_worst(const struct cdi_files *f)

@@ -85,14 +85,6 @@ static const char *known_packages(const struct page *p)
                               : list;
 }
 
-static const char *version_of(const struct model *m)
-{
-    const struct py_env *e = m->env;
-    return e->major < 0   ? "of unknown version"
-           : e->micro < 0 ? arena_printf(m->arena, "%d.%d", e->major, e->minor)
-                          : arena_printf(m->arena, "%d.%d.%d", e->major, e->minor, e->micro);
-}
-
 /* "venv, by uv", "conda, by pixi" */
 static const char *kind_of(const struct model *m)
 {
@@ -141,8 +133,8 @@ static void head_python(struct page *p)
     const struct py_env *e = m->env;
     page_line(p, "Python",
               arena_printf(m->arena, "%s (%s, %s)",
-                           e->executable ? e->executable : "no interpreter found", version_of(m),
-                           kind_of(m)));
+                           e->executable ? e->executable : "no interpreter found",
+                           py_env_version(m->arena, e), kind_of(m)));
     p->prefix = p->brief ? NULL : shown_prefix(m);
     p->site = p->brief ? NULL : shown_site(m);
     if (p->prefix) {

@@ -170,7 +170,6 @@ json_t *report_choose_json(struct arena *a, const struct choose_result *c, const
 {
     const struct choose_candidate *x = c->chosen;
     json_t *doc = json_object(), *list = json_array(), *exports = json_object();
-    json_t *notes = json_array();
     json_put(doc, "schema", json_integer(1));
     json_put(doc, "root", out_json_text(a, root));
     json_put(doc, "verdict", out_json_text(a, diag_verdict_name(c->verdict)));
@@ -199,11 +198,8 @@ json_t *report_choose_json(struct arena *a, const struct choose_result *c, const
     for (size_t i = 0; i < c->exports.n; i++) {
         json_put(exports, c->exports.items[i].name, out_json_text(a, c->exports.items[i].value));
     }
-    for (size_t i = 0; i < c->notes.n; i++) {
-        json_add(notes, out_json_text(a, c->notes.items[i]));
-    }
     json_put(doc, "candidates", list);
     json_put(doc, "exports", exports);
-    json_put(doc, "notes", notes);
+    json_put(doc, "notes", out_json_texts(a, c->notes.items, c->notes.n));
     return doc;
 }

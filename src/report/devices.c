@@ -447,15 +447,6 @@ static void set_facts(struct arena *a, json_t *o, const struct named_fact *facts
         set_facts((a), (o), list_, sizeof list_ / sizeof *list_);                                  \
     } while (0)
 
-static json_t *devices_texts_json(struct arena *a, const host_texts *texts)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < texts->n; i++) {
-        json_add(list, out_json_text(a, texts->items[i]));
-    }
-    return list;
-}
-
 static json_t *devices_node_json(struct arena *a, const struct host_node *n)
 {
     json_t *o = json_object();
@@ -576,7 +567,7 @@ static json_t *gpu_json(struct arena *a, const struct host *h, const struct host
     }
     json_put(o, "model_memory_gib",
              g->model_memory_gib ? json_integer(g->model_memory_gib) : json_null());
-    json_put(o, "mig", devices_texts_json(a, &g->mig));
+    json_put(o, "mig", out_json_texts(a, g->mig.items, g->mig.n));
     json_put(o, "mig_files", mig_files_json(a, g));
     json_put(o, "nodes", nodes_json(a, g->nodes.items, g->nodes.n));
     return o;
@@ -610,11 +601,12 @@ static json_t *amd_json(struct arena *a, const struct host_amd *amd)
         json_t *item = json_object();
         json_put(item, "prefix", out_json_text(a, amd->rocm.items[i].prefix));
         json_put(item, "version", out_json_text(a, amd->rocm.items[i].version));
-        json_put(item, "rocblas_targets", devices_texts_json(a, &amd->rocm.items[i].gfx));
+        json_put(item, "rocblas_targets",
+                 out_json_texts(a, amd->rocm.items[i].gfx.items, amd->rocm.items[i].gfx.n));
         json_add(rocm, item);
     }
     json_put(o, "rocm", rocm);
-    json_put(o, "pip_rocm", devices_texts_json(a, &amd->pip_rocm));
+    json_put(o, "pip_rocm", out_json_texts(a, amd->pip_rocm.items, amd->pip_rocm.n));
     json_put(o, "libraries", libraries_json(a, amd->libraries.items, amd->libraries.n));
     return o;
 }
@@ -637,7 +629,7 @@ static json_t *platforms_json(struct arena *a, const struct host *h)
               {"tegra", &t->is_tegra, false}, {"tegra_release", &t->release, false},
               {"tegra_jetpack", &t->jetpack, false}, {"tegra_soc", &t->soc, false});
     json_put(o, "wsl_libcuda", out_json_text(a, w->libcuda.path));
-    json_put(o, "wsl_shadows", devices_texts_json(a, &w->shadows));
+    json_put(o, "wsl_shadows", out_json_texts(a, w->shadows.items, w->shadows.n));
     return o;
 }
 
@@ -668,7 +660,7 @@ static json_t *windows_json(struct arena *a, const struct host_windows *w)
     json_put(o, "hip", hip);
     json_put(o, "toolkits", toolkits);
     json_put(o, "users", users);
-    json_put(o, "known_dlls", devices_texts_json(a, &w->known_dlls));
+    json_put(o, "known_dlls", out_json_texts(a, w->known_dlls.items, w->known_dlls.n));
     return o;
 }
 
@@ -677,8 +669,10 @@ static json_t *container_json(struct arena *a, const struct host_container *c)
     json_t *o = json_object();
     SET_FACTS(a, o, {"inside", &c->inside, false}, {"rootless", &c->rootless, false},
               {"device_cgroup", &c->device_cgroup, false}, {"label", &c->label, false});
-    json_put(o, "injected_devices", devices_texts_json(a, &c->injected_devices));
-    json_put(o, "injected_libraries", devices_texts_json(a, &c->injected_libraries));
+    json_put(o, "injected_devices",
+             out_json_texts(a, c->injected_devices.items, c->injected_devices.n));
+    json_put(o, "injected_libraries",
+             out_json_texts(a, c->injected_libraries.items, c->injected_libraries.n));
     return o;
 }
 
@@ -736,7 +730,8 @@ static void set_machine(struct arena *a, json_t *doc, const struct host *h)
     }
     json_put(doc, "gpus", gpus);
     json_put(doc, "problems", devices_problems_json(a, h->problems.items, h->problems.n));
-    json_put(doc, "other_displays", devices_texts_json(a, &h->other_displays));
+    json_put(doc, "other_displays",
+             out_json_texts(a, h->other_displays.items, h->other_displays.n));
     set_fact(a, doc, "pci", &h->pci);
     json_put(doc, "nvidia", nvidia_json(a, &h->nvidia));
     json_put(doc, "amd", amd_json(a, &h->amd));
@@ -755,7 +750,7 @@ static void set_machine(struct arena *a, json_t *doc, const struct host *h)
                  out_json_text(a, h->variables.items[i].value));
     }
     json_put(doc, "variables", variables);
-    json_put(doc, "notes", devices_texts_json(a, &h->notes));
+    json_put(doc, "notes", out_json_texts(a, h->notes.items, h->notes.n));
 }
 
 json_t *report_devices_json(struct arena *a, const struct host *h, const char *root)

@@ -59,12 +59,9 @@ static json_t *families_json(struct arena *a, const struct gpu_families *familie
 static json_t *file_json(struct arena *a, const struct report_gpu_file *f)
 {
     json_t *o = json_object();
-    json_t *targets = json_array(), *hip = json_object(), *notes = json_array();
+    json_t *targets = json_array(), *hip = json_object();
     for (size_t i = 0; i < f->code.n_targets; i++) {
         json_add(targets, out_json_text(a, f->code.targets[i].name));
-    }
-    for (size_t i = 0; i < f->code.n_notes; i++) {
-        json_add(notes, out_json_text(a, f->code.notes[i]));
     }
     json_put(hip, "targets", targets);
     json_put(o, "path", out_json_text(a, f->path));
@@ -76,7 +73,7 @@ static json_t *file_json(struct arena *a, const struct report_gpu_file *f)
     json_put(o, "families", families_json(a, &f->families));
     json_put(o, "searched", json_boolean(f->code.searched));
     json_put(o, "incomplete", json_boolean(f->code.incomplete));
-    json_put(o, "notes", notes);
+    json_put(o, "notes", out_json_texts(a, f->code.notes, f->code.n_notes));
     return o;
 }
 

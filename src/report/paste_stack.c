@@ -13,13 +13,6 @@ enum { COPIES_MAX = 4, VARIABLES_MAX = 40, PACKAGES_MAX = 40 };
 
 /* ------------------------------------------------------------------ Python */
 
-static const char *version_text(struct paste *p, const struct py_env *e)
-{
-    return e->major < 0   ? "of unknown version"
-           : e->micro < 0 ? arena_printf(p->a, "%d.%d", e->major, e->minor)
-                          : arena_printf(p->a, "%d.%d.%d", e->major, e->minor, e->micro);
-}
-
 /* The first site folder is what <site> stands for. */
 static void paste_site(struct paste *p, const struct py_path *path)
 {
@@ -47,7 +40,7 @@ static void python(struct paste *p)
                arena_printf(p->a, "%s%s (%s %s%s%s)", e->executable ? e->executable : "none found",
                             e->free_threaded ? ", free-threaded" : "",
                             e->implementation ? e->implementation : "unknown implementation",
-                            version_text(p, e), e->machine ? ", " : "",
+                            py_env_version(p->a, e), e->machine ? ", " : "",
                             e->machine ? e->machine : ""));
     paste_line(p, "environment",
                arena_printf(p->a, "%s%s (by %s)%s%s", py_env_kind_name(e->kind),

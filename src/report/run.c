@@ -90,17 +90,13 @@ static json_t *program_json(struct arena *a, const struct launch_program *p)
 json_t *report_run_json(struct arena *a, const struct report_run *r)
 {
     json_t *doc = json_object();
-    json_t *remarks = json_array();
-    for (size_t i = 0; i < r->launch->remarks.n; i++) {
-        json_add(remarks, out_json_text(a, r->launch->remarks.items[i]));
-    }
     json_put(doc, "schema", json_integer(1));
     json_put(doc, "program", r->program ? program_json(a, r->program) : json_null());
     json_put(doc, "changes", changes_json(a, r->launch));
     json_put(doc, "links", run_links_json(a, r->launch));
     json_put(doc, "mends", told_json(a, r->launch->mends.items, r->launch->mends.n));
     json_put(doc, "left", told_json(a, r->launch->left.items, r->launch->left.n));
-    json_put(doc, "remarks", remarks);
+    json_put(doc, "remarks", out_json_texts(a, r->launch->remarks.items, r->launch->remarks.n));
     json_put(doc, "cached", json_boolean(r->cached));
     return doc;
 }

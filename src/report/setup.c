@@ -162,15 +162,6 @@ void report_setup_script(const struct out *o, struct arena *a, const struct setu
 
 /* ------------------------------------------------------------------ JSON */
 
-static json_t *texts_json(struct arena *a, const char *const *items, size_t n)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) {
-        json_add(list, out_json_text(a, items[i]));
-    }
-    return list;
-}
-
 static json_t *pin_json(struct arena *a, const struct setup_pin *pin)
 {
     json_t *o = json_object();
@@ -189,7 +180,7 @@ static json_t *step_json(struct arena *a, const struct setup_step *s, size_t num
     json_put(o, "kind", out_json_text(a, setup_step_name(s->kind)));
     json_put(o, "title", out_json_text(a, s->title));
     json_put(o, "why", out_json_text(a, s->why));
-    json_put(o, "commands", texts_json(a, s->commands.items, s->commands.n));
+    json_put(o, "commands", out_json_texts(a, s->commands.items, s->commands.n));
     json_put(o, "code", out_json_text(a, s->code));
     json_put(o, "seen", out_json_text(a, s->seen));
     json_put(o, "cost", out_json_text(a, s->cost));
@@ -219,7 +210,7 @@ static json_t *there_json(struct arena *a, const struct setup_plan *plan)
     json_put(o, "path", out_json_text(a, plan->there));
     json_put(o, "packages", packages);
     json_put(o, "others", json_integer((json_int_t)plan->n_others));
-    json_put(o, "breaks", texts_json(a, plan->broken.items, plan->broken.n));
+    json_put(o, "breaks", out_json_texts(a, plan->broken.items, plan->broken.n));
     json_put(o, "breaks_more", json_integer((json_int_t)plan->n_more_broken));
     return o;
 }
@@ -252,6 +243,6 @@ json_t *report_setup_json(struct arena *a, const struct setup_plan *plan)
     json_put(doc, "packages", packages);
     json_put(doc, "environment", there_json(a, plan));
     json_put(doc, "steps", steps);
-    json_put(doc, "notes", texts_json(a, plan->notes.items, plan->notes.n));
+    json_put(doc, "notes", out_json_texts(a, plan->notes.items, plan->notes.n));
     return doc;
 }

@@ -292,15 +292,6 @@ void report_trace_text(const struct out *o, struct arena *a, const struct watch_
 
 /* ------------------------------------------------------------------ JSON */
 
-static json_t *trace_texts(struct arena *a, const char *const *items, size_t n)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) {
-        json_add(list, out_json_text(a, items[i]));
-    }
-    return list;
-}
-
 static json_t *answer_json(struct arena *a, const struct watch_answer *answer)
 {
     json_t *object = json_object();
@@ -321,8 +312,8 @@ static json_t *difference_json(struct arena *a, const struct watch_difference *d
     json_put(line, "cause", out_json_text(a, d->cause));
     json_put(line, "severity", json_string(diag_severity_name(difference_severity(d))));
     json_put(line, "summary", out_json_text(a, d->summary));
-    json_put(line, "evidence", trace_texts(a, d->evidence.items, d->evidence.n));
-    json_put(line, "likewise", trace_texts(a, d->likewise.items, d->likewise.n));
+    json_put(line, "evidence", out_json_texts(a, d->evidence.items, d->evidence.n));
+    json_put(line, "likewise", out_json_texts(a, d->likewise.items, d->likewise.n));
     json_put(line, "to_do", out_json_text(a, d->to_do));
     return line;
 }
@@ -340,7 +331,7 @@ static json_t *sum_json(struct arena *a, const struct watch_comparison *c)
     json_put(line, "foreseen", json_integer((json_int_t)c->n_foreseen));
     json_put(line, "as_foreseen", json_integer((json_int_t)c->n_as_foreseen));
     json_put(line, "not_made", json_integer((json_int_t)c->n_not_made));
-    json_put(line, "notes", trace_texts(a, c->notes.items, c->notes.n));
+    json_put(line, "notes", out_json_texts(a, c->notes.items, c->notes.n));
     return line;
 }
 

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "base/windows/api.h"
 #include "base/windows/sys.h"
 
@@ -348,11 +349,6 @@ static int list_folder(struct arena *a, const char *path, struct listing *l)
     return rc;
 }
 
-static int by_name(const void *x, const void *y)
-{
-    return strcmp(*(char *const *)x, *(char *const *)y);
-}
-
 static int files_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
                       const struct root_filter *filter, struct root_dir *ret)
 {
@@ -371,7 +367,7 @@ static int files_list(struct root *r, struct arena *a, const char *path, size_t 
         return rc;
     }
     if (l.names.n) {
-        qsort(l.names.items, l.names.n, sizeof *l.names.items, by_name);
+        qsort(l.names.items, l.names.n, sizeof *l.names.items, str_by_bytes);
     }
     *ret = (struct root_dir){l.names.items, l.names.n, l.truncated};
     return 0;

@@ -46,20 +46,13 @@ void cli_windows_hook_text(const struct out *o, struct arena *a, const struct wi
     print_paths(o, a, "loads", &hook->libraries);
 }
 
-static json_t *texts_json(struct arena *a, const winldr_texts *texts)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < texts->n; i++) {
-        (void)json_array_append_new(list, out_json_text(a, texts->items[i]));
-    }
-    return list;
-}
-
 json_t *cli_windows_hook_json(struct arena *a, const struct winldr_hook *hook)
 {
-    return json_pack("{s:o,s:o,s:o,s:o}", "modules", texts_json(a, &hook->modules), "searched",
-                     texts_json(a, &hook->searched), "on_path", texts_json(a, &hook->on_path),
-                     "libraries", texts_json(a, &hook->libraries));
+    return json_pack("{s:o,s:o,s:o,s:o}", "modules",
+                     out_json_texts(a, hook->modules.items, hook->modules.n), "searched",
+                     out_json_texts(a, hook->searched.items, hook->searched.n), "on_path",
+                     out_json_texts(a, hook->on_path.items, hook->on_path.n), "libraries",
+                     out_json_texts(a, hook->libraries.items, hook->libraries.n));
 }
 
 json_t *cli_windows_errors_json(const struct diag_windows *n)
@@ -75,7 +68,7 @@ json_t *cli_windows_errors_json(const struct diag_windows *n)
 
 /* ------------------------------------------------------------------ which environment */
 
-static const char *variable(const struct cli_env *env, const char *name)
+const char *cli_windows_variable(const struct cli_env *env, const char *name)
 {
     for (size_t i = 0; i < env->vars.n; i++) {
         struct str rest = str_of(env->vars.items[i]);
@@ -91,8 +84,8 @@ static int open_environment(struct hook_command *c)
 {
     struct gm_err err;
     const char *target = c->t.asked.target;
-    target = target ? target : variable(&c->t.env, "VIRTUAL_ENV");
-    target = target ? target : variable(&c->t.env, "CONDA_PREFIX");
+    target = target ? target : cli_windows_variable(&c->t.env, "VIRTUAL_ENV");
+    target = target ? target : cli_windows_variable(&c->t.env, "CONDA_PREFIX");
     int rc = root_open(&c->root, "/", &err);
     rc = rc < 0 ? rc : cli_windows_open(&c->tree, &c->t.arena, &c->root, target, &c->t.env, &err);
     if (rc < 0) {

@@ -11,6 +11,9 @@ struct cli_windows_hook {
     bool is_found; // there is something for a hook to do
 };
 
+/* The value of a variable, by its name in any case; NULL: it is not set, or empty. */
+const char *cli_windows_variable(const struct cli_env *env, const char *name);
+
 /* Judges the environment and plans its hook. */
 void cli_windows_plan(struct diag_windows *n, struct cli_windows_hook *ret);
 

@@ -114,20 +114,9 @@ static const char *why_not_read(const struct win_runner *r)
 
 /* ------------------------------------------------------------------ the hook */
 
-static const char *variable(const struct win_runner *r, const char *name)
-{
-    for (size_t i = 0; i < r->env.vars.n; i++) {
-        struct str rest = str_of(r->env.vars.items[i]);
-        if (winldr_name_part_is(str_cut(&rest, '='), str_of(name)) && rest.s && rest.n) {
-            return rest.s;
-        }
-    }
-    return NULL;
-}
-
 static bool put_in_front(struct win_runner *r, const char *name, const char *folder)
 {
-    const char *before = variable(r, name);
+    const char *before = cli_windows_variable(&r->env, name);
     const char *value = before ? arena_printf(&r->arena, "%s;%s", folder, before) : folder;
     return launch_windows_set(name, value);
 }
