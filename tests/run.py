@@ -94,6 +94,7 @@ SUITES = [
     Suite("test", "windows-why", 60, "{py} tests/windows/why.py {exe}"),
     Suite("test", "windows-explain", 60, "{py} tests/windows/explain.py {exe}"),
     Suite("test", "windows-replay", 60, "{py} tests/windows/replay.py {exe}"),
+    Suite("test", "windows-assemblies", 120, "{py} tests/windows/assemblies.py {build}", "build"),
     Suite("test", "windows-worlds-few", 300,
           "{py} tests/windows/worlds.py {build} --count 400", "build"),
     Suite("test-long", "portable", 900, "{py} tests/portable.py {exe}"),

@@ -194,4 +194,7 @@ const char *pe_version_text(struct arena *a, const struct pe_image *e, const cha
 /* The manifest (RT_MANIFEST, XML); empty: there is none. */
 struct str pe_manifest(const struct pe_image *e);
 
+/* The one of this number: 1 is a program's, 2 a DLL's for what it imports. */
+struct str pe_manifest_numbered(const struct pe_image *e, uint32_t id);
+
 #endif

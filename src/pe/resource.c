@@ -33,16 +33,21 @@ static uint32_t resource_entry(const struct pe_image *e, uint32_t base, uint32_t
     return 0;
 }
 
-static struct span resource_of(const struct pe_image *e, uint32_t type)
+static struct span resource_numbered(const struct pe_image *e, uint32_t type, uint32_t id)
 {
     const uint32_t folder = 0x80000000u;
     uint32_t base = e->state == PE_STATE_OK ? e->directories[PE_DIR_RESOURCE].rva : 0;
     uint32_t name = base ? resource_entry(e, base, 0, type) : 0;
-    uint32_t language = name & folder ? resource_entry(e, base, name & ~folder, 0) : 0;
+    uint32_t language = name & folder ? resource_entry(e, base, name & ~folder, id) : 0;
     uint32_t leaf = language & folder ? resource_entry(e, base, language & ~folder, 0) : 0;
     const unsigned char *p = leaf && !(leaf & folder) ? pe_at(e, (uint64_t)base + leaf, 16) : NULL;
     const unsigned char *data = p ? pe_at(e, pe_u32(p), pe_u32(p + 4)) : NULL;
     return (struct span){data, data ? pe_u32(p + 4) : 0};
+}
+
+static struct span resource_of(const struct pe_image *e, uint32_t type)
+{
+    return resource_numbered(e, type, 0);
 }
 
 /* ------------------------------------------------------------------ version information */
@@ -148,5 +153,11 @@ const char *pe_version_text(struct arena *a, const struct pe_image *e, const cha
 struct str pe_manifest(const struct pe_image *e)
 {
     struct span s = resource_of(e, RT_MANIFEST);
+    return (struct str){(const char *)s.s, s.n};
+}
+
+struct str pe_manifest_numbered(const struct pe_image *e, uint32_t id)
+{
+    struct span s = resource_numbered(e, RT_MANIFEST, id);
     return (struct str){(const char *)s.s, s.n};
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "winldr/assembly.h"
 #include "winldr/path.h"
 #include "winldr/search.h"
 
@@ -30,7 +31,9 @@ struct search { // of one request, and of all that it imports
     struct winldr_list list;
     int load;
     unsigned depth;
-    bool is_alone; // imports are not loaded
+    bool is_alone;                        // imports are not loaded
+    const struct winldr_module *manifest; // whose manifest counts
+    const char *assembly_unseen; // an assembly that may have the DLL of this request, or NULL
 };
 
 /* ------------------------------------------------------------------ state */
@@ -350,7 +353,23 @@ static void search_places(struct winldr_process *p, struct winldr_request *r, st
     }
 }
 
-/* An API set, a module that is loaded, a known DLL. False: files decide. */
+/* An assembly of the manifest that counts. False: it has no such DLL. */
+static bool answer_by_assembly(struct winldr_process *p, struct winldr_request *r, struct search *s,
+                               const char *name)
+{
+    const struct winldr_module *m = s->manifest ? s->manifest : p->modules.items[0];
+    struct winldr_redirect to = winldr_assembly_find(p, m, name);
+    if (!to.path) {
+        s->assembly_unseen = to.unseen;
+        return false;
+    }
+    if (!try_place(p, r, s, to.path, WINLDR_VIA_ASSEMBLY)) {
+        request_say_failed(r, r->path ? WINLDR_BAD_EXE_FORMAT : WINLDR_MOD_NOT_FOUND, r->path);
+    }
+    return true;
+}
+
+/* An API set, an assembly, a module that is loaded, a known DLL. False: files decide. */
 static bool answer_before_files(struct winldr_process *p, struct winldr_request *r,
                                 struct search *s, const char **name)
 {
@@ -380,6 +399,10 @@ static bool answer_before_files(struct winldr_process *p, struct winldr_request 
             return true;
         }
     }
+    s->assembly_unseen = NULL;
+    if (answer_by_assembly(p, r, s, *name)) {
+        return true;
+    }
     struct winldr_module *loaded = winldr_find_module(p, *name);
     if (loaded) {
         request_add_step(p, r, loaded->path, WINLDR_VIA_LOADED, WINLDR_STEP_FOUND, NULL);
@@ -400,6 +423,19 @@ static bool answer_before_files(struct winldr_process *p, struct winldr_request 
     return false;
 }
 
+/* Whether EXE.local counts is in the registry: where it would give another file, that decides. */
+static void judge_local(struct winldr_process *p, struct winldr_request *r, const char *name)
+{
+    const char *path = winldr_local_file(p, name);
+    bool settled = r->outcome == WINLDR_LOADED || r->outcome == WINLDR_REUSED;
+    if (path && !is_known_dll(p, winldr_path_base(name)) &&
+        !(settled && winldr_name_is(r->path, path))) {
+        say_unseen(r, arena_printf(p->arena, "whether %s.local counts (DevOverrideEnable)",
+                                   winldr_path_base(p->config.exe)));
+        say_unsure(r);
+    }
+}
+
 static struct winldr_request *make_request(struct winldr_process *p, const char *name,
                                            struct winldr_module *importer, struct search *s)
 {
@@ -418,7 +454,12 @@ static struct winldr_request *make_request(struct winldr_process *p, const char 
         say_unseen(r, "a device, or a file with a name of one");
     } else if (!is_bare || !answer_before_files(p, r, s, &file)) {
         search_places(p, r, s, file);
+        if (r->outcome == WINLDR_FAILED && r->code == WINLDR_MOD_NOT_FOUND && is_bare &&
+            s->assembly_unseen) {
+            say_unseen(r, s->assembly_unseen);
+        }
     }
+    judge_local(p, r, file);
     return r;
 }
 
@@ -430,7 +471,10 @@ static struct search search_for_imports(struct winldr_process *p, const struct w
 {
     const unsigned bits = WINLDR_DLL_LOAD_DIR | WINLDR_APPLICATION_DIR | WINLDR_USER_DIRS |
                           WINLDR_SYSTEM32 | WINLDR_DEFAULT_DIRS;
-    struct search below = {.list = s->list, .load = s->load, .depth = s->depth + 1};
+    struct search below = {.list = s->list,
+                           .load = s->load,
+                           .depth = s->depth + 1,
+                           .manifest = winldr_assembly_has(m) ? m : s->manifest};
     unsigned own = pe_dependent_load_flags(&m->file->image) & bits;
     if (own && !p->config.no_dependent_flags) {
         below.list = (struct winldr_list){0};
@@ -562,6 +606,7 @@ struct winldr_process *winldr_process_new(struct winldr_files *files, struct are
     p->exe_seen = exe->kind == WINLDR_ENTRY_FILE;
     struct winldr_module *m = add_module(p, c->exe, exe->file, -1);
     m->is_pinned = true;
+    winldr_assembly_start(p);
     if (p->exe_seen) {
         start_program(p, m);
     }
@@ -648,6 +693,7 @@ const char *winldr_via_text(enum winldr_via via)
     static const char *const texts[] = {
         [WINLDR_VIA_PATH_GIVEN] = "the path that was given",
         [WINLDR_VIA_API_SET] = "API set",
+        [WINLDR_VIA_ASSEMBLY] = "assembly of a manifest",
         [WINLDR_VIA_LOADED] = "loaded under this name",
         [WINLDR_VIA_KNOWN_DLL] = "known DLL",
         [WINLDR_VIA_LOAD_DIR] = "folder of the DLL that was asked for",

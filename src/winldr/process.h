@@ -8,8 +8,8 @@
  * For a request (name, flags) the loader
  *   1 refuses flags that contradict each other (87);
  *   2 chooses the list: the flags', else those of SetDefaultDllDirectories, else the classic one;
- *   3 before any file, for a bare name: what an API set stands for, a module that is loaded under
- *     this base name, a known DLL;
+ *   3 before any file, for a bare name: what an API set stands for, an assembly of a manifest
+ *     (winldr/assembly.h), a module that is loaded under this base name, a known DLL;
  *   4 looks into the folders of the list, in order; a file for another machine is passed over (193
  *     if nothing else is found), one that is no PE file (193) or cannot be opened (5) ends it;
  *   5 treats paths to the same file as one module;
@@ -17,8 +17,8 @@
  *     then looks for the imported functions in the copies that were found (127).
  * docs/windows.md says which of these were compared with Wine, and where the others are from.
  *
- * Not modelled: .local and manifest redirection, the package graph (the Store's Python), what a
- * DLL's own start does (1114 comes from a question to the caller), delayed imports, hooks.
+ * Not modelled: what EXE.local changes (where it could, the answer is unknown), what a DLL's own
+ * start does (1114 comes from a question to the caller), delayed imports, hooks.
  */
 #ifndef GPUMEND_WINLDR_PROCESS_H
 #define GPUMEND_WINLDR_PROCESS_H
@@ -60,6 +60,7 @@ enum winldr_outcome {
 enum winldr_via {
     WINLDR_VIA_PATH_GIVEN, // the request is a full path
     WINLDR_VIA_API_SET,
+    WINLDR_VIA_ASSEMBLY, // of a manifest
     WINLDR_VIA_LOADED,
     WINLDR_VIA_KNOWN_DLL,
     WINLDR_VIA_LOAD_DIR, // of the DLL that was asked for by its path
@@ -160,8 +161,11 @@ struct winldr_process {
     bool system_seen;               // System32 is in the tree
     const struct pe_apiset *apiset; // NULL: the schema is not in the tree
     struct pe_apiset apiset_storage;
-    VEC(struct winldr_added) added;      // in the order of the calls
-    const char *set_directory;           // NULL: never set; "": set to nothing
+    VEC(struct winldr_added) added; // in the order of the calls
+    struct str program_manifest;    // empty: it has none
+    const char *manifest_unseen;    // one that could not be read, or NULL
+    const char *local_folder;       // of EXE.local, or NULL: there is none, or it counts nothing
+    const char *set_directory;      // NULL: never set; "": set to nothing
     VEC(struct winldr_module *) modules; // in the order of loading
     VEC(struct winldr_request *) requests;
     VEC(struct winldr_load) loads;

@@ -260,6 +260,39 @@ static void test_refusals(void **state)
     assert_int_equal(winldr_load(p, "a.dll", 0)->outcome, WINLDR_UNKNOWN);
 }
 
+/* EXE.local may give another file, and an assembly that is not in the tree may have what is found
+ * nowhere. WinSxS: the newest build of the release. */
+static void test_redirection(void **state)
+{
+    struct fixture *f = *state;
+    static const char manifest[] =
+        "<assembly><dependency><dependentAssembly><assemblyIdentity type='win32' name='Any.CRT' "
+        "version='9.0.1.0' processorArchitecture='amd64' publicKeyToken='1f'/></dependentAssembly>"
+        "</dependency></assembly>";
+    put_bytes(f, "Python312/other.exe.manifest", str_of(manifest));
+    put_plain(f, "Python312/other.exe", NULL);
+    put_plain(f, "Python312/other.exe.local/a.dll", NULL); // counts nothing beside a manifest
+    put_plain(f, "x/a.dll", NULL);
+    f->config.path = "C:\\x";
+    put_plain(f, "Python312/python.exe.local/a.dll", NULL);
+    assert_int_equal(winldr_load(start(f), "a.dll", 0)->outcome, WINLDR_UNKNOWN);
+    assert_int_equal(winldr_load(start(f), "kernel32.dll", 0)->outcome, WINLDR_LOADED);
+    f->config.exe = "C:\\Python312\\other.exe";
+    assert_int_equal(winldr_load(start(f), "a.dll", 0)->outcome, WINLDR_LOADED);
+    assert_int_equal(winldr_load(start(f), "crt.dll", 0)->outcome, WINLDR_UNKNOWN);
+    put_plain(f, "Windows/WinSxS/amd64_any.crt_1f_9.0.30729.1_none_ab/crt.dll", NULL);
+    put_plain(f, "Windows/WinSxS/amd64_any.crt_1f_9.0.30729.6161_none_cd/crt.dll", NULL);
+    put_plain(f, "Windows/WinSxS/amd64_any.crt_1f_9.1.50000.1_none_ef/crt.dll", NULL);
+    struct winldr_files again;
+    winldr_files_open(&again, &f->root, &f->arena, &f->drive, 1);
+    struct winldr_process *p = winldr_process_new(&again, &f->arena, &f->config);
+    const struct winldr_load *l = winldr_load(p, "crt.dll", 0);
+    assert_int_equal(l->outcome, WINLDR_LOADED);
+    assert_string_equal(l->module->path,
+                        "C:\\Windows\\WinSxS\\amd64_any.crt_1f_9.0.30729.6161_none_cd\\crt.dll");
+    winldr_files_close(&again);
+}
+
 /* 126 never says which DLL is missing: the model says it, and who imports it. */
 static void test_hidden_dll(void **state)
 {
@@ -561,6 +594,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_paths, setup, teardown),
         cmocka_unit_test_setup_teardown(test_path_kinds, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forms_of_paths, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_redirection, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hidden_dll, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hidden_function, setup, teardown),

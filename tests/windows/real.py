@@ -8,7 +8,8 @@ tree with the layout of Windows, and does in it what programs do: import an exte
 by its bare name, preload a package's DLLs. The truth of each scenario is what Wine really loads; the
 model must give the same error code, the same file and the same loaded modules.
 
-Stand-ins: the program is the driver, not python.exe; Wine's own DLLs are those of Windows, with its
+Stand-ins: the program is the driver, not python.exe; the torch_cuda.dll of one tree is made here, as the
+package index has torch for Windows without CUDA; Wine's own DLLs are those of Windows, with its
 vcruntime140.dll and msvcp140.dll; there is no NVIDIA driver, no python312.dll.
 """
 
@@ -42,7 +43,9 @@ def load(flags, name):
     return f"load\t{flags}\t{name}"
 
 
-# Name, lines; an expected code where the reference has one.
+MADE = NOW + "\\torch\\lib"  # a torch_cuda.dll that is made here, and cuDNN's DLLs of NVIDIA's wheel
+
+# Name, lines; an expected code where the reference has one, and the path of the last load.
 SCENARIOS = [
     ("ctranslate2.dll by its path, without its folder", [load(DEFAULT, CT2 + "\\ctranslate2.dll")], 126),
     ("ctranslate2.dll by its path, as an import does", [load(IMPORT, CT2 + "\\ctranslate2.dll")], 0),
@@ -133,6 +136,20 @@ SCENARIOS = [
     ("cupy's cuBLAS module without python312.dll", ["add\t" + CUBLAS, load(IMPORT, CUPY + "\\cublas.cp312-win_amd64.pyd")],
      126),
     ("cupy's cuBLAS module, nothing added", [load(IMPORT, CUPY + "\\cublas.cp312-win_amd64.pyd")], 126),
+    ("ctranslate2's cuDNN before torch's: torch gets it by its base name",
+     ["add\t" + NOW + "\\ctranslate2", load(IMPORT, NOW + "\\ctranslate2\\ctranslate2.dll"),
+      load(IMPORT, NOW + "\\ctranslate2\\cudnn64_9.dll"), "add\t" + MADE,
+      load(IMPORT, MADE + "\\torch_cuda.dll"), load(DEFAULT, "cudnn64_9.dll")], 0,
+     NOW + "\\ctranslate2\\cudnn64_9.dll"),
+    ("the same, and a part of cuDNN that torch loads by its path",
+     ["add\t" + NOW + "\\ctranslate2", load(IMPORT, NOW + "\\ctranslate2\\cudnn64_9.dll"), "add\t" + MADE,
+      load(IMPORT, MADE + "\\torch_cuda.dll"), load(IMPORT, MADE + "\\cudnn_graph64_9.dll"),
+      load("0", "cudnn_graph64_9.dll")], 0, MADE + "\\cudnn_graph64_9.dll"),
+    ("torch's cuDNN before ctranslate2's",
+     ["add\t" + MADE, load(IMPORT, MADE + "\\torch_cuda.dll"), "add\t" + NOW + "\\ctranslate2",
+      load(IMPORT, NOW + "\\ctranslate2\\ctranslate2.dll"),
+      load(IMPORT, NOW + "\\ctranslate2\\cudnn64_9.dll"), load(DEFAULT, "cudnn64_9.dll")], 0,
+     MADE + "\\cudnn64_9.dll"),
     ("loaded, freed, loaded from elsewhere", ["add\t" + CT2, load(DEFAULT, "libiomp5md.dll"), "free\t0",
                                               "add\t" + OLD + "\\ctranslate2",
                                               load(DEFAULT, "libiomp5md.dll")], None),
@@ -166,6 +183,11 @@ def unpacked(drive, files):
                 for name in z.namelist():
                     if name.lower().endswith((".dll", ".pyd")):
                         z.extract(name, site)
+    made = drive / "Now/Lib/site-packages/torch/lib"
+    made.mkdir(parents=True)
+    (made / "torch_cuda.dll").write_bytes(wine.dll(["cudnn64_9.dll"]))
+    for dll in (drive / "Python312/Lib/site-packages/nvidia/cudnn/bin").iterdir():
+        os.link(dll, made / dll.name)
     x64 = drive / "CUDA/v13.0/bin/x64"
     x64.mkdir(parents=True)
     for dll in (drive / "Python312/Lib/site-packages/nvidia/cublas/bin").iterdir():
@@ -186,7 +208,7 @@ def main():
         unpacked(prefix.drive_c, files)
         exe = prefix.drive_c / "Python312/driver.exe"
         os.link(wine.driver(folder), exe)
-        for number, (name, lines, code) in enumerate(SCENARIOS):
+        for number, (name, lines, code, *path) in enumerate(SCENARIOS):
             script = folder / "script"
             script.write_text("\n".join([f"world\t{number}", *lines]) + "\n")
             real = worlds.answers(prefix.run(exe, wine.windows_path(script), "C:\\"))
@@ -195,8 +217,9 @@ def main():
                                   capture_output=True, check=True, text=True)
             model = worlds.answers(done.stdout)
             n, odd = worlds.compare(real.get(number, []), model.get(number, []))
-            last = real.get(number, [["nothing"]])[-1][0]
-            if odd is not None or n == 0 or (code is not None and last != str(code)):
+            last, *got = real.get(number, [["nothing"]])[-1][:2]
+            if (odd is not None or n == 0 or (code is not None and last != str(code))
+                    or (path and got != [path[0].lower()])):
                 failed += 1
                 print(f"FAIL {name}: Wine {real.get(number)}, the model {model.get(number)}")
             else:

@@ -1,0 +1,210 @@
+#include "winldr/assembly.h"
+
+#include <string.h>
+
+#include "winldr/path.h"
+
+enum { MANIFEST_MAX = 1 << 16, ASSEMBLIES_MAX = 64, OF_PROGRAM = 1, OF_DLL = 2 };
+
+struct assembly {
+    struct str name, version, token, machine;
+};
+
+/* ------------------------------------------------------------------ texts */
+
+/* The value of an attribute in a tag; empty: it has none. */
+static struct str tag_value(struct str tag, const char *name)
+{
+    for (size_t at; (at = str_find(tag, name)) < tag.n;) {
+        bool begins = at > 0 && strchr(" \t\r\n", tag.s[at - 1]);
+        struct str rest = {tag.s + at + strlen(name), tag.n - at - strlen(name)};
+        struct str value = str_trim(rest);
+        tag = rest;
+        if (!begins || !value.n || value.s[0] != '=') {
+            continue;
+        }
+        value = str_trim((struct str){value.s + 1, value.n - 1});
+        if (value.n && (value.s[0] == '"' || value.s[0] == '\'')) {
+            struct str inside = {value.s + 1, value.n - 1};
+            size_t end = str_find_char(inside, value.s[0]);
+            return end < inside.n ? (struct str){inside.s, end} : (struct str){"", 0};
+        }
+    }
+    return (struct str){"", 0};
+}
+
+/* The next tag of this name, behind which `text` goes on. */
+static bool next_tag(struct str *text, const char *name, struct str *ret)
+{
+    size_t at = str_find(*text, name);
+    if (at == text->n) {
+        return false;
+    }
+    *text = (struct str){text->s + at + strlen(name), text->n - at - strlen(name)};
+    *ret = (struct str){text->s, str_find_char(*text, '>')};
+    return true;
+}
+
+static struct str manifest_file(struct winldr_process *p, const char *path)
+{
+    struct str text = {"", 0};
+    const struct winldr_entry *e = winldr_files_get(p->files, path);
+    if (e->kind != WINLDR_ENTRY_FILE || !e->place) {
+        return text;
+    }
+    if (root_read(p->files->root, p->arena, e->place, MANIFEST_MAX, &text) < 0) {
+        p->cut = arena_printf(p->arena, "%s cannot be read, or is larger than %d bytes", path,
+                              MANIFEST_MAX);
+        p->manifest_unseen = p->cut;
+        return (struct str){"", 0};
+    }
+    return text;
+}
+
+bool winldr_assembly_has(const struct winldr_module *m)
+{
+    return m->file && pe_manifest_numbered(&m->file->image, OF_DLL).n;
+}
+
+/* ------------------------------------------------------------------ assemblies */
+
+static bool lists_file(struct str manifest, const char *dll)
+{
+    struct str tag;
+    while (next_tag(&manifest, "<file", &tag)) {
+        if (winldr_name_part_is(tag_value(tag, "name"), str_of(dll))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Cuts the part up to `sep` off the front and compares it. */
+static bool cut_is(struct str *rest, char sep, struct str wanted)
+{
+    struct str part = str_cut(rest, sep);
+    return rest->s && winldr_name_part_is(part, wanted);
+}
+
+/* A number of build and revision, by which those of one release are ordered. False: a folder of
+ * another assembly. */
+static bool folder_is_of(const char *folder, const struct assembly *x, uint64_t *ret_build)
+{
+    struct str rest = str_of(folder), wanted = x->version, token = x->token;
+    struct str major = str_cut(&wanted, '.'), minor = wanted.s ? str_cut(&wanted, '.') : major;
+    uint64_t build = 0, revision = 0;
+    bool any = str_is(x->machine, "*") || !x->machine.n;
+    bool good = cut_is(&rest, '_', any ? str_of("amd64") : x->machine) &&
+                cut_is(&rest, '_', x->name) &&
+                cut_is(&rest, '_', token.n ? token : str_of("none")) && cut_is(&rest, '.', major) &&
+                cut_is(&rest, '.', minor) && str_u64(str_cut(&rest, '.'), &build) && rest.s &&
+                str_u64(str_cut(&rest, '_'), &revision);
+    *ret_build = build << 32 | (revision & UINT32_MAX);
+    return good;
+}
+
+/* The folder of the assembly in WinSxS, or NULL. */
+static const char *system_folder(struct winldr_process *p, const struct assembly *x)
+{
+    const char *top = winldr_path_join(p->arena, p->config.windows, "WinSxS"), *found = NULL;
+    struct winldr_names names = winldr_files_list(p->files, top);
+    uint64_t newest = 0, build = 0;
+    for (size_t i = 0; i < names.n; i++) {
+        if (folder_is_of(names.items[i], x, &build) && (!found || build >= newest)) {
+            found = winldr_path_join(p->arena, top, names.items[i]);
+            newest = build;
+        }
+    }
+    return found;
+}
+
+/* Beside the file with the manifest. True: the assembly is there; *ret_path: its DLL, or NULL. */
+static bool find_private(struct winldr_process *p, const char *beside, const struct assembly *x,
+                         const char *dll, const char **ret_path)
+{
+    const char *name = str_dup(p->arena, x->name);
+    const char *const folders[] = {beside, winldr_path_join(p->arena, beside, name)};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const char *base = winldr_path_join(p->arena, folders[i], name);
+        const struct winldr_entry *e =
+            winldr_files_get(p->files, str_concat(p->arena, base, ".dll", ""));
+        struct str text = e->kind == WINLDR_ENTRY_FILE
+                              ? pe_manifest_numbered(&e->file->image, OF_PROGRAM)
+                              : (struct str){"", 0};
+        text = text.n ? text : manifest_file(p, str_concat(p->arena, base, ".manifest", ""));
+        if (text.n) {
+            *ret_path = lists_file(text, dll) ? winldr_path_join(p->arena, folders[i], dll) : NULL;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct winldr_redirect winldr_assembly_find(struct winldr_process *p, const struct winldr_module *m,
+                                            const char *name)
+{
+    struct winldr_redirect answer = {.unseen = p->manifest_unseen};
+    struct str text = m == p->modules.items[0] ? p->program_manifest
+                                               : pe_manifest_numbered(&m->file->image, OF_DLL);
+    struct str tag;
+    const char *beside = winldr_path_folder(p->arena, m->path);
+    for (size_t i = 0; next_tag(&text, "<dependentAssembly", &tag); i++) {
+        struct str rest = text;
+        if (i == ASSEMBLIES_MAX) {
+            answer.unseen = "an assembly behind those of a manifest that are looked at";
+            break;
+        }
+        if (!next_tag(&rest, "<assemblyIdentity", &tag)) {
+            break;
+        }
+        struct assembly x = {tag_value(tag, "name"), tag_value(tag, "version"),
+                             tag_value(tag, "publicKeyToken"),
+                             tag_value(tag, "processorArchitecture")};
+        const char *folder = x.name.n ? system_folder(p, &x) : NULL;
+        const char *path = folder ? winldr_path_join(p->arena, folder, name) : NULL;
+        if (path && winldr_files_get(p->files, path)->kind == WINLDR_ENTRY_FILE) {
+            answer.path = path;
+            return answer;
+        }
+        if (folder || !x.name.n) {
+            continue;
+        }
+        if (find_private(p, beside, &x, name, &path)) {
+            if (path) {
+                answer.path = path;
+                return answer;
+            }
+        } else if (!str_starts(x.name, "Microsoft.Windows.")) { // comctl32.dll and gdiplus.dll
+            answer.unseen = arena_printf(p->arena, "the assembly " STR_FMT, STR_ARG(x.name));
+        }
+    }
+    return answer;
+}
+
+/* ------------------------------------------------------------------ the program */
+
+void winldr_assembly_start(struct winldr_process *p)
+{
+    const struct winldr_module *program = p->modules.items[0];
+    const char *local = str_concat(p->arena, program->path, ".local", "");
+    enum winldr_entry_kind kind = winldr_files_get(p->files, local)->kind;
+    p->program_manifest = program->file ? pe_manifest_numbered(&program->file->image, OF_PROGRAM)
+                                        : (struct str){"", 0};
+    if (!p->program_manifest.n) {
+        const char *beside = str_concat(p->arena, program->path, ".manifest", "");
+        p->program_manifest = manifest_file(p, beside);
+    }
+    if (!p->program_manifest.n && kind == WINLDR_ENTRY_FILE) {
+        p->local_folder = winldr_path_folder(p->arena, program->path);
+    } else if (!p->program_manifest.n && kind == WINLDR_ENTRY_FOLDER) {
+        p->local_folder = local;
+    }
+}
+
+const char *winldr_local_file(struct winldr_process *p, const char *name)
+{
+    const char *path = p->local_folder
+                           ? winldr_path_join(p->arena, p->local_folder, winldr_path_base(name))
+                           : NULL;
+    return path && winldr_files_get(p->files, path)->kind == WINLDR_ENTRY_FILE ? path : NULL;
+}
