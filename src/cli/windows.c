@@ -6,6 +6,7 @@
 #include "cli/html.h"
 #include "report/windows.h"
 #include "report/windows_check.h"
+#include "winldr/package.h"
 #include "winldr/path.h"
 
 static bool ends_in(const char *name, const char *suffix)
@@ -64,6 +65,9 @@ static struct winldr_process *run_loads(struct asked *q, unsigned default_flags)
         .path = w->path,
         .default_flags = default_flags,
     };
+    if (winldr_package_has(config.exe)) {
+        winldr_package_set(&q->files, config.exe, &config);
+    }
     struct winldr_process *p = winldr_process_new(&q->files, w->arena, &config);
     for (size_t i = 0; i < w->n_loads + (w->name != NULL); i++) {
         const char *text = i < w->n_loads ? w->loads[i] : w->name;

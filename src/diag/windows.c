@@ -414,25 +414,31 @@ static void judge_cudnn(struct diag_windows *n)
 
 /* ------------------------------------------------------------------ all of it */
 
-static bool is_store(struct diag_windows *n)
+/* A packaged process whose program is not in the tree. */
+static bool is_unseen_store(struct diag_windows *n)
 {
     if (!n->py->is_packaged) {
         return false;
     }
-    VEC_PUSH(n->arena, &n->unknown,
-             strcmp(n->py->kind, "Store") == 0
-                 ? "the search of a packaged process is not modelled; a Python from python.org or "
-                   "uv can be checked"
-                 : "its Python is the Store's, a packaged process, whose search is not modelled; "
-                   "an environment of a Python from python.org or uv can be checked");
-    return true;
+    const struct winldr_entry *e = winldr_files_get(n->files, n->py->exe);
+    bool is_seen = e->kind == WINLDR_ENTRY_FILE && e->file->image.state == PE_STATE_OK;
+    bool own = strcmp(n->py->kind, "Store") == 0;
+    VEC_PUSH(
+        n->arena, &n->unknown,
+        is_seen ? "the search of a packaged process is known from Microsoft's documentation alone"
+        : own   ? "the program of this packaged process is not in the tree, so that its search is "
+                  "not modelled; a Python from python.org or uv can be checked"
+                : "its Python is the Store's, a packaged process whose program is not in the tree, "
+                  "so that its search is not modelled; an environment of a Python from "
+                  "python.org or uv can be checked");
+    return !is_seen;
 }
 
 void diag_windows_judge(struct diag_windows *n)
 {
     bool has_torch = winldr_has_package(n->files, n->py, "torch");
     bool has_ctranslate2 = winldr_has_package(n->files, n->py, "ctranslate2");
-    if (is_store(n)) {
+    if (is_unseen_store(n)) {
         return;
     }
     for (const char *const *name = winldr_packages; *name; name++) {

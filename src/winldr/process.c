@@ -315,6 +315,20 @@ static bool try_place(struct winldr_process *p, struct winldr_request *r, struct
     return false;
 }
 
+static void request_add_unseen_place(struct winldr_process *p, struct winldr_request *r,
+                                     enum winldr_via via)
+{
+    bool is_path = via == WINLDR_VIA_ENVIRONMENT, is_package = via == WINLDR_VIA_PACKAGE;
+    request_add_step(p, r, NULL, via, WINLDR_STEP_UNSEEN,
+                     is_path      ? "PATH is not known"
+                     : is_package ? "not all packages are in the tree"
+                                  : "whether Windows takes a path of this form is not known");
+    r->unseen = r->unseen    ? r->unseen
+                : is_path    ? "PATH"
+                : is_package ? "the package graph"
+                             : "a folder that was added";
+}
+
 /* What the places of the list have; what was found behind an unseen place is not certain. */
 static void search_places(struct winldr_process *p, struct winldr_request *r, struct search *s,
                           const char *name)
@@ -328,12 +342,7 @@ static void search_places(struct winldr_process *p, struct winldr_request *r, st
         for (size_t i = 0; i < s->list.places.n; i++) {
             const struct winldr_place *place = &s->list.places.items[i];
             if (!place->folder) {
-                bool is_path = place->via == WINLDR_VIA_ENVIRONMENT;
-                request_add_step(p, r, NULL, place->via, WINLDR_STEP_UNSEEN,
-                                 is_path
-                                     ? "PATH is not known"
-                                     : "whether Windows takes a path of this form is not known");
-                r->unseen = r->unseen ? r->unseen : is_path ? "PATH" : "a folder that was added";
+                request_add_unseen_place(p, r, place->via);
                 continue;
             }
             const char *joined = winldr_path_join(p->arena, place->folder, name);
@@ -696,6 +705,7 @@ const char *winldr_via_text(enum winldr_via via)
         [WINLDR_VIA_ASSEMBLY] = "assembly of a manifest",
         [WINLDR_VIA_LOADED] = "loaded under this name",
         [WINLDR_VIA_KNOWN_DLL] = "known DLL",
+        [WINLDR_VIA_PACKAGE] = "package graph",
         [WINLDR_VIA_LOAD_DIR] = "folder of the DLL that was asked for",
         [WINLDR_VIA_APPLICATION] = "folder of the program",
         [WINLDR_VIA_ADDED] = "add_dll_directory",

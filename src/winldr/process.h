@@ -63,6 +63,7 @@ enum winldr_via {
     WINLDR_VIA_ASSEMBLY, // of a manifest
     WINLDR_VIA_LOADED,
     WINLDR_VIA_KNOWN_DLL,
+    WINLDR_VIA_PACKAGE,  // the package graph
     WINLDR_VIA_LOAD_DIR, // of the DLL that was asked for by its path
     WINLDR_VIA_APPLICATION,
     WINLDR_VIA_ADDED, // AddDllDirectory(), os.add_dll_directory()
@@ -139,6 +140,10 @@ struct winldr_config {
     uint16_t machine;              // 0: PE_MACHINE_AMD64
     const char *const *known_dlls; // NULL: those of Windows 10 and 11
     size_t n_known_dlls;
+    bool is_packaged;         // a packaged program (winldr/package.h)
+    const char *const *graph; // folders of its package graph
+    size_t n_graph;
+    bool graph_unseen;       // some of them are not in the tree
     bool no_symbols;         // imported functions are not looked for
     bool no_dependent_flags; // DependentLoadFlags count for nothing
     /* Whether the start of a DLL says no; may be NULL. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "winldr/cupy.h"
+#include "winldr/package.h"
 #include "winldr/path.h"
 #include "winldr/rocm.h"
 
@@ -114,6 +115,8 @@ static void take_environment(struct winldr_files *f, const char *folder, struct 
         py.kind = "venv";
         py.exe = join_path(f, home, "python.exe");
         py.is_packaged = names_folder(home, store_folder);
+        const char *package = winldr_package_folder(f, winldr_path_base(home));
+        py.exe = package ? join_path(f, package, "python.exe") : py.exe;
     } else if (!is_kind(f, py.exe, WINLDR_ENTRY_FILE)) {
         return;
     } else {
@@ -188,12 +191,13 @@ static void take_store_of(struct winldr_files *f, const char *home, struct winld
         const char *version =
             arena_printf(f->arena, "Python" STR_FMT STR_FMT, STR_ARG(major), STR_ARG(minor));
         const char *alias = join_path(f, join_path(f, local, "Microsoft\\WindowsApps"), name);
+        const char *package = winldr_package_folder(f, name);
         take(f,
              (struct winldr_python){
                  .folder = join_path(f, parent, name),
                  .kind = "Store",
                  .is_packaged = true,
-                 .exe = join_path(f, alias, "python.exe"),
+                 .exe = join_path(f, package ? package : alias, "python.exe"),
                  .site = join_path(f, join_path(f, folder, version), "site-packages")},
              ret);
     }
@@ -321,6 +325,9 @@ struct winldr_process *winldr_python_start(struct winldr_files *files,
                                    .unsafe_search = py->unsafe_search};
     if (exe->kind == WINLDR_ENTRY_FILE && exe->file->image.state == PE_STATE_OK) {
         config.machine = exe->file->image.machine;
+    }
+    if (py->is_packaged) {
+        winldr_package_set(files, py->exe, &config);
     }
     struct winldr_process *p = winldr_process_new(files, files->arena, &config);
     add_conda_folders(p, winldr_path_folder(files->arena, py->exe));

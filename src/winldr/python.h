@@ -4,7 +4,8 @@
  * Found are installations of python.org (for one user or all), uv's, conda's and their
  * environments, embedded ones, and the Store's; a virtual environment where it is named. In a
  * virtual environment the process is the Python that pyvenv.cfg calls home: Scripts\python.exe only
- * starts it. The Store's Python is named and not modelled: a packaged process has another search.
+ * starts it. The Store's Python is a packaged process (winldr/package.h) and is modelled where its
+ * program is in the tree.
  *
  * Import scripts, by the source of the packages: PyTorch torch/__init__.py (and winldr/rocm.h);
  * CTranslate2 python/ctranslate2/__init__.py (4.5.0, 4.8.1, 4.8.5); faster-whisper

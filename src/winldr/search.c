@@ -23,6 +23,16 @@ static void add_system(struct winldr_process *p, struct winldr_list *list)
     add_place(p, list, p->config.windows, WINLDR_VIA_WINDOWS);
 }
 
+static void add_graph(struct winldr_process *p, struct winldr_list *list)
+{
+    for (size_t i = 0; i < p->config.n_graph; i++) {
+        add_place(p, list, p->config.graph[i], WINLDR_VIA_PACKAGE);
+    }
+    if (p->config.graph_unseen) {
+        add_place(p, list, NULL, WINLDR_VIA_PACKAGE);
+    }
+}
+
 /* PATH: semicolons; an entry may be quoted, and an empty one counts for nothing. */
 static void add_path(struct winldr_process *p, struct winldr_list *list)
 {
@@ -48,6 +58,7 @@ void winldr_search_flags(struct winldr_process *p, const char *importer, unsigne
     if (flags & WINLDR_DEFAULT_DIRS) {
         flags |= WINLDR_APPLICATION_DIR | WINLDR_USER_DIRS | WINLDR_SYSTEM32;
     }
+    add_graph(p, ret);
     if (flags & WINLDR_DLL_LOAD_DIR) {
         add_place(p, ret, winldr_path_folder(p->arena, importer), WINLDR_VIA_LOAD_DIR);
     }
@@ -69,8 +80,13 @@ static void classic_list(struct winldr_process *p, const char *name, unsigned fl
                          struct winldr_list *ret)
 {
     bool altered = flags & WINLDR_ALTERED_SEARCH_PATH && strchr(name, '\\');
+    add_graph(p, ret);
     add_place(p, ret, winldr_path_folder(p->arena, altered ? name : p->config.exe),
               altered ? WINLDR_VIA_LOAD_DIR : WINLDR_VIA_APPLICATION);
+    if (p->config.is_packaged) {
+        add_place(p, ret, p->system32, WINLDR_VIA_SYSTEM32);
+        return;
+    }
     if (p->set_directory && *p->set_directory) {
         add_place(p, ret, p->set_directory, WINLDR_VIA_SET);
     }

@@ -579,6 +579,33 @@ def store_of_user(tree):
         (folder / "python.exe").write_bytes(b"")
 
 
+def store_with_program(tree, dependency=True, missing=True):
+    """The program is in the tree, with its package graph; PATH does not count there."""
+    store_of_user(tree)
+    apps = "Program Files/WindowsApps/"
+    folder = apps + "PythonSoftwareFoundation.Python.3.12_3.12.2800.0_x64__qbz5n2kfra8p0/"
+    put(tree, apps + "PythonSoftwareFoundation.Python.3.12_3.12.100.0_x64__qbz5n2kfra8p0/python.exe")
+    for name in ("python.exe", "python312.dll", "vcruntime140.dll", "msvcp140.dll"):
+        put(tree, folder + name)
+    (tree / folder / "AppxManifest.xml").write_text(
+        '<Package><Dependencies><PackageDependency Name="Any.Runtime" MinVersion="1.0.0.0" Publisher="CN=x"/>'
+        "</Dependencies></Package>")
+    if dependency:
+        put(tree, apps + "Any.Runtime_1.2.0.0_x64__8wekyb3d8bbwe/libgraph.dll")
+    wanted = ["libgraph.dll"] + (["nowhere.dll"] if missing else [])
+    put(tree, STORE_SITE + "/ctranslate2/ctranslate2.dll", wanted)
+    if missing:
+        put(tree, "tools/nowhere.dll")
+
+
+def store_with_graph(tree):
+    store_with_program(tree, missing=False)
+
+
+def store_without_graph(tree):
+    store_with_program(tree, dependency=False)
+
+
 def store_through_ntfs_3g(tree):
     """There an alias is a link to a text that says what it is."""
     store_of_user(tree)
@@ -896,6 +923,10 @@ CASES = [
      ["(Store)"], 1),
     ("the same through ntfs-3g", store_through_ntfs_3g,
      "C:\\Users\\ann\\AppData\\Local\\Microsoft\\WindowsApps\\python.exe", 3, [], ["(Store)", "packaged process"], 1),
+    ("the Store's Python with its program", store_with_program, None, 1, [("dll-missing", "error")],
+     ["nowhere.dll, which", "known from Microsoft's documentation alone"], 3),
+    ("the same with all that it needs", store_with_graph, None, 3, [], ["documentation alone"], 3),
+    ("the same without a package of its graph", store_without_graph, None, 3, [], ["the package graph"], 3),
     ("the Store's Python beside python.org's", store_beside_another, None, 3, [],
      ["(Store)", "(python.org)"], 2),
     ("a virtual environment of the Store's Python", venv_of_store, "C:\\app\\.venv", 3, [],
