@@ -296,13 +296,36 @@ static struct choose_memory from_rest(const struct rest *r, const struct kb_mode
                                   weights(model, device, compute) + r->bytes * factor, r->row};
 }
 
+/* Whisper's own sizes are alike in everything but their size; distilled models and turbo decode
+ * with few layers. */
+static bool is_plain_size(const struct kb_model *m)
+{
+    return strcmp(m->engine, "openai-whisper") == 0 && !ends_with(m->model, "turbo");
+}
+
+/* What a larger model of the same kind takes beyond its weights, a smaller one takes at most: of
+ * several the nearest counts. */
+static void keep_nearest(struct rest *r, const struct kb_model **nearest, const struct kb_model *of,
+                         uint64_t bytes, unsigned size, const char *row)
+{
+    if (*nearest && of->parameters_m > (*nearest)->parameters_m) {
+        return;
+    }
+    if (!*nearest || of->parameters_m < (*nearest)->parameters_m) {
+        *r = (struct rest){0};
+    }
+    *nearest = of;
+    keep_largest(r, bytes, size, row);
+}
+
 struct choose_memory choose_model_memory(const struct kb_models *models,
                                          const struct kb_model *model, enum choose_app app,
                                          enum choose_device_kind device,
                                          enum choose_compute compute)
 {
     struct choose_memory measured = {CHOOSE_MEMORY_UNKNOWN, 0, NULL};
-    struct rest own = {0}, any = {0};
+    struct rest own = {0}, larger = {0}, any = {0};
+    const struct kb_model *nearest = NULL;
     for (size_t i = 0; i < models->n; i++) {
         const struct kb_model *row = &models->rows[i];
         const struct kb_model *of =
@@ -321,14 +344,16 @@ struct choose_memory choose_model_memory(const struct kb_models *models,
         if (of == model) {
             keep_largest(&own, rest, computes[as].rest, row->id);
         }
+        if (of->parameters_m > model->parameters_m && is_plain_size(of) && is_plain_size(model)) {
+            keep_nearest(&larger, &nearest, of, rest, computes[as].rest, row->id);
+        }
         keep_largest(&any, rest, computes[as].rest, row->id);
     }
     if (measured.bytes) {
         return measured;
     }
-    return own.row   ? from_rest(&own, model, device, compute)
-           : any.row ? from_rest(&any, model, device, compute)
-                     : measured;
+    const struct rest *best = own.row ? &own : larger.row ? &larger : &any;
+    return best->row ? from_rest(best, model, device, compute) : measured;
 }
 
 /* ------------------------------------------------------------------ compute types */

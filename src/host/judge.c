@@ -667,6 +667,18 @@ static const char *amd_override(struct judge *j, const char *value)
 /* What has kernels for it: an official release of ROCm, else those for another target. */
 static const char *kernels_step(struct judge *j, const struct host_gfx *target)
 {
+    const struct host_amd *amd = &j->h->amd;
+    for (size_t i = 0; target && target->since && i < amd->rocm.n; i++) {
+        const struct host_rocm *r = &amd->rocm.items[i];
+        if (r->gfx.n && r->version && host_version_cmp(r->version, target->since) >= 0 &&
+            !has_kernels(r, target->gfx)) {
+            return arena_printf(j->arena,
+                                "install AMD's own packages of ROCm, or a build of PyTorch for it: "
+                                "they have kernels for %s from ROCm %s on, and the build in %s was "
+                                "made without",
+                                target->gfx, target->since, r->prefix);
+        }
+    }
     if (target && target->since) {
         return arena_printf(j->arena,
                             "install ROCm %s or later, or a build of PyTorch for it: they have "

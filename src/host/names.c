@@ -146,6 +146,9 @@ static unsigned number_before(struct str text, size_t at)
 unsigned host_model_gib(const char *name)
 {
     struct str text = str_of(name);
+    if (starts_with(name, "NVIDIA GH") || starts_with(name, "GH")) {
+        return 0; // "GH200 480GB": the memory of the Grace processor beside the GPU
+    }
     for (size_t i = 0; i + 2 <= text.n; i++) {
         bool ends = i + 2 == text.n || text.s[i + 2] == ' ';
         unsigned gib = ends && memcmp(text.s + i, "GB", 2) == 0 ? number_before(text, i) : 0;

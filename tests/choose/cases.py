@@ -28,6 +28,8 @@ VGPU = merged(system(), nvidia("550.90.07", ("0000:02:00.0", 0x1eb8, "GRID T4-2C
 MX450 = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x1f97, "NVIDIA GeForce MX450")))
 RTX3050M = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x25a2, "NVIDIA GeForce RTX 3050 Laptop GPU")))
 GTX1650 = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x1f82, "NVIDIA GeForce GTX 1650")))
+GTX1060_3GB = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x1c02, "NVIDIA GeForce GTX 1060 3GB"), is_open=False))
+GH200 = merged(system(), nvidia("570.124.06", ("0000:01:00.0", 0x2342, "NVIDIA GH200 480GB"), pci_class=0x030200))
 # Drivers and GPUs that no known build, or none but old ones, can serve.
 K40_390 = merged(system(), nvidia("390.157", ("0000:03:00.0", 0x1023, "Tesla K40m"), is_open=False, pci_class=0x030200))
 K40_470 = merged(system(), nvidia("470.256.02", ("0000:03:00.0", 0x1023, "Tesla K40m"), is_open=False,
@@ -178,6 +180,11 @@ CASES = [
      {"device": "cuda", "compute_type": "float16", "fits": "yes", "name": "NVIDIA A100-PCIE-40GB",
       "available_bytes": (40 << 30) // 16 * 15}),
     ("vgpu-of-two-gib", VGPU, None, LARGE, 0, {"device": "cpu", "cause": "too-small"}),
+    # What large-v3 takes beyond its weights says nothing of tiny: small was measured.
+    ("gtx1060-3gb-tiny", GTX1060_3GB, None, ["--model", "tiny", "--app", "ctranslate2", "--compute-type", "int8"], 0,
+     {"device": "cuda", "compute_type": "int8"}),
+    # The number in its name is the memory of its processor.
+    ("gh200", GH200, None, LARGE + ["--app", "ctranslate2"], 0, {"device": "cuda", "compute_type": "float16"}),
     ("mx450", MX450, None, LARGE, 0, {"device": "cpu", "cause": "too-small"}),
     ("mx450-small", MX450, None, ["--model", "base"], 0,
      {"device": "cuda", "fits": "yes"}),

@@ -143,6 +143,7 @@ static void names_of_the_driver(void **state)
         {"NVIDIA GeForce RTX 4060", "8.9", 0},
         {"NVIDIA GeForce RTX 4060 ", NULL, 0},
         {"NVIDIA GeForce RTX 406", NULL, 0},
+        {"NVIDIA GH200 480GB", "9.0", 0}, // the number is that of its processor
         {"AGB", NULL, 0},
         {"GB", NULL, 0},
         {"", NULL, 0},
