@@ -110,13 +110,8 @@ struct coming {
 /* Below the folder in which pip installs. */
 static const char *site_folder(const struct diag *d, const char *below)
 {
-    const struct py_env *env = d->m->env;
-    for (size_t i = 0; below && i < env->n_paths; i++) {
-        if (env->paths[i].origin == PY_PATH_SITE) {
-            return path_join(d->a, env->paths[i].dir, below);
-        }
-    }
-    return NULL;
+    const char *folder = below ? diag_pip_folder(d->m, NULL) : NULL;
+    return folder ? path_join(d->a, folder, below) : NULL;
 }
 
 static void name_folder(struct diag *d, const struct kb_release *r, const char *package,

@@ -127,6 +127,9 @@ bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct d
 /* "PYTHON -m pip install ARGUMENTS" for the model's environment, or uv's words where there is no
  * pip; and a text as one word of a shell. */
 const char *diag_pip_command(struct model *m, const char *arguments);
+/* The site folder into which it installs, before diag_prepend_folders() moves it; `beside` as in
+ * py_env_pip_folder(). NULL: not known. */
+const char *diag_pip_folder(struct model *m, const char *beside);
 const char *diag_shell_word(struct arena *a, const char *text);
 /* What installs "NAME VERSION" again as it is, by whoever installed it: conda for its packages, and
  * where pip's index does not have this build of torch, what has. *ret_plain: pip or uv by the words

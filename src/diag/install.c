@@ -78,28 +78,30 @@ static const char *system_pip(struct model *m, const char *arguments)
                         can_make ? "" : first_install(m, true), python, arguments);
 }
 
-/* "/nvidia/cublas/lib" of a folder below a site folder of the environment; NULL for others. */
-static const char *below_site(const struct py_env *env, const char *folder)
+/* Whether the commands make an environment over the distribution's own Python. */
+static bool makes_environment(struct model *m)
 {
-    for (size_t i = 0; i < env->n_paths; i++) {
-        const char *dir = env->paths[i].dir;
-        size_t n = strlen(dir);
-        if (env->paths[i].origin == PY_PATH_SITE && strncmp(folder, dir, n) == 0 &&
-            folder[n] == '/') {
-            return folder + n;
-        }
+    return m->env && m->env->kind == PY_ENV_SYSTEM && diag_is_managed(m) && !diag_is_image(m);
+}
+
+const char *diag_pip_folder(struct model *m, const char *beside)
+{
+    if (makes_environment(m)) {
+        return m->env->purelib;
     }
-    return NULL;
+    return m->env ? py_env_pip_folder(m->env, beside) : NULL;
 }
 
 const char *diag_prepend_folders(struct model *m, const char *folders)
 {
     struct arena *a = m->arena;
-    bool moved = m->env && m->env->kind == PY_ENV_SYSTEM && diag_is_managed(m) && !diag_is_image(m);
+    bool moved = makes_environment(m);
     const char *words = "";
     for (struct str rest = str_of(folders); rest.s;) {
         const char *folder = str_dup(a, str_cut(&rest, ':'));
-        const char *below = moved && !has_path(m, folder) ? below_site(m->env, folder) : NULL;
+        size_t n = moved && m->env->purelib && !has_path(m, folder) ? strlen(m->env->purelib) : 0;
+        const char *below =
+            n && strncmp(folder, m->env->purelib, n) == 0 && folder[n] == '/' ? folder + n : NULL;
         const char *word = below ? arena_printf(a, "\"$PWD\"/%s/lib/python%d.%d/site-packages%s",
                                                 &DIAG_NEW_VENV[strlen("./")], m->env->major,
                                                 m->env->minor, diag_shell_word(a, below))
@@ -596,18 +598,13 @@ static const char *command_of(struct diag *d, enum kb_manager manager, const cha
     return NULL;
 }
 
-/* The site folder that pip will use: that of the asking package, else the environment's first. */
+/* The site folder of the asking package, otherwise the one that pip uses. */
 static const char *site_of(const struct diag *d, const struct diag_failure *x)
 {
-    const struct py_env *env = d->m->env;
-    const struct py_dist *dist =
-        x->attempt && x->attempt->package ? py_env_by_dist(d->m->env, x->attempt->package) : NULL;
-    for (size_t i = 0; !dist && env && i < env->n_paths; i++) {
-        if (env->paths[i].origin == PY_PATH_SITE) {
-            return env->paths[i].dir;
-        }
-    }
-    return dist ? dist->site : NULL;
+    const struct py_dist *dist = d->m->env && x->attempt && x->attempt->package
+                                     ? py_env_by_dist(d->m->env, x->attempt->package)
+                                     : NULL;
+    return dist ? dist->site : diag_pip_folder(d->m, NULL);
 }
 
 static bool list_has_text(const struct kb_strs *list, const char *text)
@@ -708,7 +705,8 @@ static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
                               const char **ret_unknown, const char **ret_vendor)
 {
     struct diag *d = w->d;
-    const char *site = manager == KB_MANAGER_PIP ? site_of(d, w->x) : NULL;
+    const char *own = site_of(d, w->x);
+    const char *site = manager == KB_MANAGER_PIP ? diag_pip_folder(d->m, own) : NULL;
     *ret_packages = *ret_folders = *ret_unknown = "";
     *ret_vendor = NULL;
     for (size_t i = 0; i < w->names.n; i++) {
@@ -728,7 +726,7 @@ static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
         *ret_vendor = v->repository ? v->repository : *ret_vendor;
         const char *folder = site && v->folder ? path_join(d->a, site, v->folder) : NULL;
         if (folder && !diag_searched(d, w->x->request, folder) &&
-            !opens_from(w, w->names.items[i], v->folder) &&
+            !(strcmp(site, own) == 0 && opens_from(w, w->names.items[i], v->folder)) &&
             !hook_loads(d, path_join(d->a, folder, w->names.items[i]))) {
             *ret_folders = with_word(d, *ret_folders, ":", folder);
         }

@@ -535,18 +535,11 @@ static enum searched how_searched(struct planner *p, const char *package, const 
 /* The site folder that pip will use. */
 static const char *site_folder(const struct planner *p)
 {
-    const struct py_env *env = p->m->env;
-    for (size_t i = 0; i < p->askers.n; i++) {
-        if (p->askers.items[i].p->dist) {
-            return p->askers.items[i].p->dist->site;
-        }
+    const char *beside = NULL;
+    for (size_t i = 0; i < p->askers.n && !beside; i++) {
+        beside = p->askers.items[i].p->dist ? p->askers.items[i].p->dist->site : NULL;
     }
-    for (size_t i = 0; i < env->n_paths; i++) {
-        if (env->paths[i].origin == PY_PATH_SITE) {
-            return env->paths[i].dir;
-        }
-    }
-    return NULL;
+    return diag_pip_folder(p->m, beside);
 }
 
 /* Whether LD_LIBRARY_PATH of the start names the folder. */

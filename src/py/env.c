@@ -499,7 +499,8 @@ static void note_other_versions(struct py_env *env)
 int py_env_open(struct root *r, struct arena *a, const char *target,
                 const struct py_env_hints *hints, struct py_env *ret, struct gm_err *err)
 {
-    struct py_env env = {.root = r, .arena = a, .major = -1, .minor = -1, .micro = -1};
+    struct py_env env = {
+        .root = r, .arena = a, .major = -1, .minor = -1, .micro = -1, .uid = hints->uid};
     struct config config = {0};
     int rc = py_find(&env, target, hints, err);
     if (rc < 0) {

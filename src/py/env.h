@@ -134,6 +134,9 @@ struct py_env {
     const char *lib_dynload;
     bool system_site; // pyvenv.cfg includes the base's site folders
     enum py_answer user_site_enabled;
+    unsigned uid;          // the user who would start it
+    const char *purelib;   // of its own prefix, as sysconfig has it; it may not be there yet
+    const char *user_site; // the same; NULL: not on, or the home folder is not known
 
     struct py_path *paths; // sys.path in order
     size_t n_paths;
@@ -163,6 +166,17 @@ struct py_env {
  */
 int py_env_open(struct root *r, struct arena *a, const char *target,
                 const struct py_env_hints *hints, struct py_env *ret, struct gm_err *err) GM_CHECK;
+
+/*
+ * The folder of sys.path into which `pip install` of this environment puts a package without an
+ * extension module, such as NVIDIA's (Root-Is-Purelib): not where the packages are that it already
+ * has, which may be on PYTHONPATH, in the base of a virtual environment or the distribution's. As
+ * in pip, _internal/commands/install.py decide_user_install(): the user site where site-packages
+ * is not writable; below a root that is not this machine's, where `beside` (the folder of the
+ * package that needs the other, or NULL) is a user site of somebody else than root. NULL: not
+ * known.
+ */
+const char *py_env_pip_folder(struct py_env *env, const char *beside);
 
 /* "venv", "conda", ...; "PYTHONPATH", "site-packages", ... */
 const char *py_env_kind_name(enum py_env_kind kind);

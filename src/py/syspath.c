@@ -291,8 +291,8 @@ static void add_user_site(struct builder *b)
     }
     env->user_site_enabled = PY_YES;
     char *dir = py_absolute(env->arena, base, b->hints);
-    builder_add_site(b, arena_printf(env->arena, "%s/lib/%s/site-packages", dir, env->lib_name),
-                     PY_PATH_USER);
+    env->user_site = arena_printf(env->arena, "%s/lib/%s/site-packages", dir, env->lib_name);
+    builder_add_site(b, env->user_site, PY_PATH_USER);
 }
 
 /* site.py getsitepackages() for one prefix, as CPython, Debian and Fedora have it. */
@@ -302,9 +302,14 @@ static void builder_add_prefix(struct builder *b, const char *prefix)
     struct arena *a = env->arena;
     const char *root = prefix[1] ? prefix : "";
     bool venv = env->config != NULL;
+    bool fedora = !b->debian && !venv && strcmp(prefix, "/usr") == 0 &&
+                  strcmp(env->platlib_name, "lib64") == 0;
+    if (!env->purelib) {
+        env->purelib = arena_printf(
+            a, b->debian && !venv ? "%s/local/lib/%s/dist-packages" : "%s/lib/%s/site-packages",
+            fedora ? "/usr/local" : root, env->lib_name);
+    }
     if (!b->debian) {
-        bool fedora =
-            !venv && strcmp(prefix, "/usr") == 0 && strcmp(env->platlib_name, "lib64") == 0;
         for (int local = fedora; local >= 0; local--) {
             const char *head = local ? "/usr/local" : root;
             builder_add_site(

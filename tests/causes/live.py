@@ -671,3 +671,37 @@ def pip_refuses_a_managed_python(exe, folder, show):
             wrong.append("%s: status %d: %s" % (name, status, (text + error)[-400:]))
         wrong += ["%s: %r is not in %s" % (name, w, text) for w in words if w not in said]
     return wrong
+
+
+@answer
+def pip_installs_in_its_own_folder(exe, folder, show):
+    """Not where the asking package is: what is exported is the folder that pip fills."""
+    wrong = []
+    purelib = "/lib/python3.11/site-packages"
+    for name, site, target, variables, expected in (
+            ("pythonpath", "/deps", "/usr/bin/python3.11", ["PYTHONPATH=/deps"], "/usr" + purelib),
+            ("base", "/usr" + purelib, "/opt/venv", [], "/opt/venv" + purelib),
+            ("debian", "/usr/lib/python3/dist-packages", "/usr/bin/python3.11", [],
+             "/usr/local/lib/python3.11/dist-packages"),
+            ("fedora", "/usr/local/lib64/python3.11/site-packages", "/usr/bin/python3.11", [],
+             "/usr/local" + purelib)):
+        tree = Tree(folder / name).python()
+        tree.site = site
+        if name == "base":
+            tree.put("/opt/venv/pyvenv.cfg", "home = /usr/bin\nversion = 3.11.2\n"
+                     "include-system-site-packages = true\n")
+        if name == "debian":
+            tree.put("/usr/lib/python3.11/site.py", "# dist-packages\n")
+        if name == "fedora":
+            shutil.rmtree(tree.real("/usr/lib/python3.11"))
+            tree.put("/usr/lib64/python3.11/os.py", "")
+        tree.ctranslate2()
+        words = "export LD_LIBRARY_PATH=%s/nvidia/cublas/lib:" % expected
+        for command in ("check", "fix"):
+            _, text, error = run(exe, [command, "--root", str(tree.top), target,
+                                       *("--env=" + one for one in variables)])
+            if show:
+                print(text)
+            if words not in text:
+                wrong.append("%s: %s: %r is not in %s" % (name, command, words, text + error))
+    return wrong

@@ -202,6 +202,26 @@ static void test_venv(void **state)
     }
 }
 
+/* pip installs for the user where site-packages is not his, except in a virtual environment. */
+static void test_pip_folder(void **state)
+{
+    struct tree *t = *state;
+    struct root host;
+    struct gm_err err;
+    assert_int_equal(root_open(&host, "/", &err), 0);
+    struct py_env env = {.root = &host,
+                         .arena = &t->arena,
+                         .purelib = arena_printf(&t->arena, "%s/not/there", t->dir),
+                         .user_site = "/home/u/.local/site",
+                         .uid = getuid() + 4242};
+    assert_string_equal(py_env_pip_folder(&env, NULL), env.user_site);
+    env.config = "/opt/v/pyvenv.cfg";
+    assert_string_equal(py_env_pip_folder(&env, NULL), env.purelib);
+    env.config = NULL, env.uid = getuid();
+    assert_string_equal(py_env_pip_folder(&env, NULL), env.purelib);
+    root_close(&host);
+}
+
 static void test_venv_system_site(void **state)
 {
     struct tree *t = *state;
@@ -801,6 +821,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_venv),
+        CASE(test_pip_folder),
         CASE(test_venv_system_site),
         CASE(test_uv),
         CASE(test_free_threaded),
