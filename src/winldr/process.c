@@ -113,7 +113,11 @@ void winldr_set_path(struct winldr_process *p, const char *path)
 
 void winldr_set_cwd(struct winldr_process *p, const char *path)
 {
-    p->config.cwd = winldr_path_full(p->arena, p->config.cwd, path);
+    const char *full = winldr_path_full(p->arena, p->config.cwd, path);
+    enum winldr_entry_kind kind = winldr_files_get(p->files, full)->kind;
+    if (kind != WINLDR_ENTRY_MISSING && kind != WINLDR_ENTRY_FILE) {
+        p->config.cwd = full;
+    }
 }
 
 /* ------------------------------------------------------------------ modules */

@@ -196,6 +196,7 @@ void winldr_set_directory(struct winldr_process *p, const char *path);
 /* SetDefaultDllDirectories(). False: flags that it refuses (87), which change nothing. */
 bool winldr_set_default_flags(struct winldr_process *p, unsigned flags);
 void winldr_set_path(struct winldr_process *p, const char *path);
+/* SetCurrentDirectory(); a folder that is not there changes nothing. */
 void winldr_set_cwd(struct winldr_process *p, const char *path);
 
 /* LoadLibraryEx(name, NULL, flags). The result is also the last of p->loads. */
