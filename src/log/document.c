@@ -69,7 +69,8 @@ static const char *const expressions[KINDS] = {
         "|^-- .*<[^>]+@[^>]+>|^\\d{4}-\\d\\d-\\d\\d +[A-Z][\\w. ]+ +<|^commit [0-9a-f]{7,}$"
         "|^- \\[[ x]\\] |^(?:[-*] |\\d+[.)] "
         ")?(?:Risks?|TO-?DO|FIX-?ME|Mitigations?|Agenda|Milestones?|Action items?"
-        "|Open questions?|Next steps?|Assumptions?)\\b ?:"),
+        "|Open questions?|Next steps?|Assumptions?)\\b ?:"
+        "|^[-*|] *[`*]{0,3}[1-5]\\d\\d[`*]{0,3} *[:|] *[A-Z][a-z]"),
     [KIND_FORM] = ANY_OF(
         "^#{1,6} +[A-Z\\d`]|\\]\\((?:https?:|[./#\\w])[^)]*\\)|^\\.\\. [\\w-]+::"
         "|:(?:ref|doc|py:\\w+|class|func|meth|attr|issue|pr|pull|gh|cpp:\\w+):`"
