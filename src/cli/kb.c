@@ -87,9 +87,29 @@ static int print_forms(bool json)
                                           : CLI_OK;
 }
 
-/* A line for each key, with its values behind it. */
-static int print_keys(void)
+/* Packages are keys as well, and their releases the values; the rows of one stand together. */
+static int print_packages(struct arena *a, struct root *root, const char *folder)
 {
+    struct kb kb;
+    struct kb_releases releases;
+    struct gm_err err;
+    if (kb_open(&kb, a, root, folder, &err) < 0 || kb_releases(&kb, &releases, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "kb: %s", str_printable(a, err.text));
+    }
+    for (size_t i = 0; i < releases.n; i++) {
+        const struct kb_release *row = &releases.rows[i];
+        bool same = i > 0 && strcmp(row->package, releases.rows[i - 1].package) == 0;
+        printf("%s%s %s", same || i == 0 ? "" : "\n", same ? "" : row->package, row->version);
+    }
+    printf("\n");
+    return CLI_OK;
+}
+
+/* A line for each key, with its values behind it. */
+static int print_keys(struct arena *a, const struct kb_arguments *arguments)
+{
+    struct root root;
+    struct gm_err err;
     for (size_t i = 0; kb_ask_key(i); i++) {
         const char *key = kb_ask_key(i);
         printf("%s", key);
@@ -98,7 +118,12 @@ static int print_keys(void)
         }
         printf("\n");
     }
-    return CLI_OK;
+    if (root_open(&root, "/", &err) < 0) {
+        return cli_fail(CLI_CANNOT, "kb: %s", err.text);
+    }
+    int rc = print_packages(a, &root, arguments->folder);
+    root_close(&root);
+    return rc;
 }
 
 static int answer(struct arena *a, struct root *root, const struct kb_arguments *arguments)
@@ -169,7 +194,7 @@ static int kb_run(const struct cli_command *self, int argc, char **argv)
     } else if (arguments.forms) {
         rc = print_forms(arguments.json);
     } else if (arguments.keys) {
-        rc = print_keys();
+        rc = print_keys(&arena, &arguments);
     } else if ((rc = arguments_check(&arguments)) == CLI_OK && root_open(&root, "/", &err) < 0) {
         rc = cli_fail(CLI_CANNOT, "kb: %s", err.text);
     } else if (rc == CLI_OK) {

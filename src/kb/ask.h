@@ -184,6 +184,12 @@ bool ask_version_means(struct ask *k, const char *version, const char *release);
 const struct kb_release *ask_row_of(struct ask *k, const struct kb_releases *all,
                                     const char *package, const char *version);
 
+/* Whether what a release declares about NumPy was written without regard to its second major: such
+ * an open requirement admits 2, and code that was compiled against NumPy 1 fails with it all the
+ * same. */
+bool ask_numpy_is_open(struct ask *k, const struct kb_release *row,
+                       const struct kb_release_need *need, const char *version);
+
 /* How an application that requires ctranslate2 and torch ends up with two majors of cuDNN in one
  * process with this torch; NULL: it does not, or that is not known. */
 const char *ask_two_cudnns(struct ask *k, const struct kb_releases *all,

@@ -109,7 +109,9 @@ int form_driver_runs(struct ask *k, struct gm_err *err)
     bool windows = k->q->said & (SAID_WINDOWS | SAID_WSL);
     const char *os = windows ? "Windows" : "Linux";
     const char *own = toolkit ? least_driver(k, toolkit) : NULL;
-    const char *least = floor ? least_driver(k, floor) : NULL;
+    const char *least =
+        floor ? least_driver(k, floor) : own; // before CUDA 11 there is its own alone
+    floor = floor ? floor : toolkit;
     if (!least || (toolkit && !own) || (strchr(cuda, '.') && !toolkit) ||
         (windows && k->q->said & SAID_LINUX)) {
         ask_missing(k, "the %s driver of CUDA %s was not read", os, cuda);

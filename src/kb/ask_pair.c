@@ -64,11 +64,8 @@ static bool conditions_agree(struct ask *k, const struct kb_releases *all,
     return (answers & (answers - 1)) == 0;
 }
 
-/* Whether what a release declares about NumPy was written without regard to its second major: such
- * an open requirement admits 2, and code that was compiled against NumPy 1 fails with it all the
- * same. */
-static bool foretells(struct ask *k, const struct kb_release *row,
-                      const struct kb_release_need *need, const char *version)
+bool ask_numpy_is_open(struct ask *k, const struct kb_release *row,
+                       const struct kb_release_need *need, const char *version)
 {
     const char *set = need->versions ? need->versions : "";
     return ask_compare(ask_major(k, version + strspn(version, "<>=!~")), "2") >= 0 &&
@@ -88,7 +85,8 @@ static struct pair pair_of(struct ask *k, const struct kb_releases *all,
         }
         enum py_answer fits =
             need->versions ? set_admits(k, all, need->versions, package, version) : PY_YES;
-        if (fits == PY_YES && strcmp(package, "numpy") == 0 && foretells(k, row, need, version)) {
+        if (fits == PY_YES && strcmp(package, "numpy") == 0 &&
+            ask_numpy_is_open(k, row, need, version)) {
             break;
         }
         return (struct pair){fits, arena_printf(k->a, "requires %s%s%s", package,

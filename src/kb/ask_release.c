@@ -711,7 +711,9 @@ static const char *admits_text(struct ask *k, const struct kb_release *row, cons
     for (size_t n = 0; n < row->n_needs; n++) {
         const struct kb_release_need *need = &row->needs[n];
         if (strcmp(need->package, package) == 0) {
-            bool admits = need->versions && ask_admits(k, need->versions, version);
+            bool admits =
+                need->versions && ask_admits(k, need->versions, version) &&
+                !(strcmp(package, "numpy") == 0 && ask_numpy_is_open(k, row, need, version));
             return admits ? arena_printf(k->a, "requires %s", need_text(k, need)) : NULL;
         }
     }

@@ -545,6 +545,11 @@ static const struct word entries[] = {
     {"must", 0, 0},
     {"file", ASKED_SONAME, 0},
     {"m", 0, 0},
+    {"generation", ASKED_ARCH, 0},
+    {"puts", 0, 0},
+    {"cannot open shared object file", 0, 0},
+    {"oserror", 0, 0},
+    {"importerror", 0, 0},
     {"re", 0, 0},
     {"ve", 0, 0},
     {"ll", 0, 0},
@@ -676,7 +681,7 @@ static const struct word entries[] = {
     {"compiles for", 0, 0},
 };
 
-enum { ENTRIES = sizeof entries / sizeof *entries, PHRASE_WORDS_MAX = 4 };
+enum { ENTRIES = sizeof entries / sizeof *entries, PHRASE_WORDS_MAX = 5 };
 
 /* How many of the words an entry's text takes; 0: they are others. */
 static size_t taken(const char *text, const char *const *words, size_t n)

@@ -128,6 +128,8 @@ def with_faults(exe):
         if got != status or says not in out + err:
             yield f"{words}: status {got}, {out[:120]!r}, {err[:120]!r}"
     keys = ask(exe, "--keys")[1].splitlines()
+    if not any(line.startswith("torch ") and " 2.5.1 " in line for line in keys):
+        yield "--keys does not show the releases of torch"
     for line in ("cuda", "gpu", "os linux windows wsl jetson", "machine x86-64 aarch64"):
         if line not in keys:
             yield f"--keys does not show {line!r}: {keys}"
