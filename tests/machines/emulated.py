@@ -12,6 +12,7 @@ What qemu's user mode cannot do is listed in EMULATOR, with the reason: a failur
 one that is listed and does not come is a failure. LeakSanitizer, which traces the program's threads, is off.
 """
 import argparse
+import hashlib
 import os
 import re
 import shutil
@@ -25,7 +26,7 @@ TOP = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("GPUMEND_CACHE", Path.home() / ".cache/gpumend"))
 CONF, CROSS, QEMU = Path("/usr/lib/binfmt.d/qemu-aarch64.conf"), "aarch64-linux-gnu-g++", "qemu-aarch64-static"
 PACKAGES = ("base-files,bash,dash,coreutils,grep,sed,util-linux,libc-bin,python3,python3-venv,python3-jsonschema,"
-            "libc6-dev,libstdc++6,libgcc-s1,mawk,findutils,libasan8,passwd")
+            "libc6-dev,libstdc++6,libgcc-s1,mawk,findutils,libasan8,libubsan1,passwd")
 # What the cross compiler is made of, and the libraries that it runs with.
 COMPILER = ("/lib64", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/usr/lib/gcc-cross", "/usr/aarch64-linux-gnu")
 SUITES = {"trace": "tests/watch/trace.py", "guard": "tests/watch/guard.py", "restart": "tests/watch/restart.py",
@@ -34,6 +35,7 @@ SUITES = {"trace": "tests/watch/trace.py", "guard": "tests/watch/guard.py", "res
 EMULATOR = (
     ("guard", r"first-leaves", "a thread of qemu's own stands in /proc/self/task, so that no process is ever alone"),
     ("guard", r"lib(model|code)\.so: memory", "what qemu has translated of each library counts as the program's memory"),
+    ("gpucall", r"system calls are filtered", "qemu has no seccomp, which filters them"),
     ("restart", r"fork with libcudart", "qemu writes a line of its own where a program dies of a signal"),
     ("restart", r"SIGTERM in the delay", "qemu writes a line of its own where a program dies of a signal"),
     ("probe", r"driver: limited", "qemu takes no limit of a program's addresses, which would be its own"),
@@ -50,7 +52,7 @@ def run(*command, **options):
 
 
 def made():
-    base = CACHE / "roots/machines-arm64"
+    base = CACHE / f"roots/machines-arm64-{hashlib.sha256(PACKAGES.encode()).hexdigest()[:8]}"
     if not base.exists():
         base.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="new-", dir=base.parent) as new:
