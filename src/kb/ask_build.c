@@ -207,7 +207,8 @@ static const char *fit_driver(struct ask *k, const struct data *d, const struct 
         jit && b->ptx_isa ? kb_driver_of_isa(k->kb, kb_isa_number(b->ptx_isa)) : NULL;
     row = row ? row : b->cuda ? kb_driver_minor(&d->drivers, b->cuda) : NULL;
     bool windows = k->q->said & SAID_WINDOWS;
-    if (!row || (windows && !row->windows_min)) {
+    bool brings_driver = strcmp(b->package, "jetpack") == 0;
+    if (!row || brings_driver || (windows && !row->windows_min)) {
         return NULL;
     }
     const struct kb_driver *gpu =
