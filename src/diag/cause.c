@@ -63,6 +63,8 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
                         "A library is built for a newer processor than this one."},
     [DIAG_PAGE_SIZE] = {"page-size", "not-gpu-runtime", DIAG_ERROR,
                         "A file is linked for smaller memory pages than this kernel's."},
+    [DIAG_ARM_PLATFORM] = {"cuda-for-other-arm", "jetson", DIAG_WARNING,
+                           "A CUDA library is built for the other kind of Arm machine."},
     [DIAG_EXTENSION_OTHER_PYTHON] =
         {"extension-other-python", "python-dep-conflict", DIAG_ERROR,
          "A package's compiled module was built for another Python version."},

@@ -907,7 +907,8 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
     }
     const char *asking =
         x->attempt && x->attempt->package ? x->attempt->package : path_base(diag_caller(x));
-    if (diag_repair_of_jetpack(d, f, provide_of(&w, x->name), x->name, asking)) {
+    if (diag_repair_of_l4t(d, f, x->name, diag_is_image(d->m)) ||
+        diag_repair_of_jetpack(d, f, provide_of(&w, x->name), x->name, asking)) {
         return;
     }
     wanted_follow(f, &w);

@@ -130,6 +130,16 @@ void diag_repair_page_size(struct diag *d, struct diag_finding *f, const char *p
 /* Whether the machine is a Jetson board whose CUDA libraries are JetPack's own (jetson.c). */
 bool diag_is_jetson(const struct diag *d);
 
+/* Whether a library comes with CUDA, and not with the driver; NULL is none. */
+bool diag_is_of_nvidia(const struct kb_provide *row);
+
+/* Whether the file is CUDA's for Arm servers on a Jetson, or the other way round (arm.c). */
+bool diag_is_for_other_arm(struct diag *d, const char *path);
+
+/* The repair of a missing library that is part of Jetson Linux (libnvrm_gpu.so); false: it is none.
+ */
+bool diag_repair_of_l4t(struct diag *d, struct diag_finding *f, const char *name, bool image);
+
 /* There the repair of a missing library of NVIDIA's, which `asking` needs; false: it is none, or no
  * such board. */
 bool diag_repair_of_jetpack(struct diag *d, struct diag_finding *f, const struct kb_provide *row,
@@ -321,6 +331,7 @@ void diag_rule_architecture(struct diag *d); // architecture.c
 void diag_rule_precedence(struct diag *d);   // precedence.c
 void diag_rule_injected(struct diag *d);     // injected.c
 void diag_rule_kernels(struct diag *d);      // kernels.c
+void diag_rule_arm(struct diag *d);          // arm.c
 void diag_rule_gfx(struct diag *d);          // gfx.c
 void diag_rule_builds(struct diag *d);       // builds.c
 void diag_rule_built_with(struct diag *d);   // builtwith.c

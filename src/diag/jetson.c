@@ -42,7 +42,7 @@ bool diag_is_jetson(const struct diag *d)
     return !thor && l4t < L4T_OF_JETPACK_7;
 }
 
-static bool is_of_nvidia(const struct kb_provide *row)
+bool diag_is_of_nvidia(const struct kb_provide *row)
 {
     bool found = false;
     for (size_t i = 0; row && i < row->n_providers; i++) {
@@ -62,7 +62,7 @@ bool diag_repair_of_jetpack(struct diag *d, struct diag_finding *f, const struct
     static const char install[] = "apt-get update && apt-get install nvidia-jetpack",
                       others[] = "NVIDIA's packages for Arm servers (sbsa) and its wheels for CUDA "
                                  "12 and older are not built for its GPU.";
-    if (!diag_is_jetson(d) || !is_of_nvidia(row)) {
+    if (!diag_is_jetson(d) || !diag_is_of_nvidia(row)) {
         return false;
     }
     int l4t = l4t_release(&d->m->host->tegra), cuda = -1;

@@ -33,7 +33,7 @@ static struct places find_places(struct diag *d, const char *name)
     size_t n = model_libraries(d->m, name, &list);
     for (size_t i = 0; i < n; i++) {
         struct str major = soname_major(list[i].name);
-        if (!list[i].usable) {
+        if (!list[i].usable || diag_is_for_other_arm(d, list[i].path)) {
             continue;
         }
         if (strcmp(list[i].name, name) == 0) {

@@ -14,7 +14,8 @@ static const char *folder_of(struct diag *d, const char *name)
     struct model_library *list = NULL;
     size_t n = model_libraries(d->m, name, &list);
     for (size_t i = 0; i < n; i++) {
-        if (list[i].usable && strcmp(list[i].name, name) == 0 && !strstr(list[i].path, "/stubs/")) {
+        if (list[i].usable && strcmp(list[i].name, name) == 0 && !strstr(list[i].path, "/stubs/") &&
+            !diag_is_for_other_arm(d, list[i].path)) {
             return path_dir(d->a, list[i].path);
         }
     }

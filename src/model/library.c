@@ -101,6 +101,8 @@ static void add_system(struct model *m)
         "/lib/x86_64-linux-gnu",
         "/lib64",
         "/usr/lib/x86_64-linux-gnu/nvidia/current",
+        "/usr/lib/aarch64-linux-gnu/nvidia",
+        "/usr/lib/aarch64-linux-gnu/tegra",
         "/usr/local/nvidia/lib64",
         "/usr/lib/cuda/lib64",
         "/run/opengl-driver/lib",
@@ -111,6 +113,8 @@ static void add_system(struct model *m)
     model_add_folder(m, "/usr/lib/wsl/lib", "WSL driver");
     add_matching(m, "/usr/local", "cuda*", "lib64", "CUDA toolkit");
     add_matching(m, "/usr/local", "cuda*", "targets/x86_64-linux/lib", "CUDA toolkit");
+    add_matching(m, "/usr/local", "cuda*", "targets/aarch64-linux/lib", "CUDA toolkit");
+    add_matching(m, "/usr/local", "cuda*", "targets/sbsa-linux/lib", "CUDA toolkit");
     add_matching(m, "/usr/local", "cudnn*", "lib", "cuDNN archive");
     add_matching(m, "/opt", "cuda*", "lib64", "CUDA toolkit");
     add_matching(m, "/opt", "rocm*", "lib", "ROCm");

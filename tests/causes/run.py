@@ -25,6 +25,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 sys.path.insert(0, str(HERE))
+import arm  # noqa: E402,F401  (adds its cases)
 import cases  # noqa: E402
 import codec  # noqa: E402  (adds its cases)
 import devices  # noqa: E402,F401  (adds its cases)

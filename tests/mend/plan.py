@@ -36,6 +36,8 @@ SPEC.loader.exec_module(causes)
 # What is offered, by case: kinds of steps of each way in their order. Ways by hand and by packages
 # are left out. A case without a row gets no such way, or one that sets a variable.
 OFFERED = {
+    'driver-for-pci-on-a-jetson': ['preload'],
+    'libcuda-of-l4t-on-a-server': ['preload'],
     'not-on-path': ['env', 'preload', 'link', 'hook', 'edit'],
     'part-of-a-working-application': ['env', 'preload', 'link', 'hook', 'edit'],
     'application-that-fails-with-its-part': ['env', 'preload', 'link', 'hook', 'edit'],

@@ -1,0 +1,130 @@
+"""Cases of the two kinds of Arm machines: servers (sbsa), and Tegra with NVIDIA's Jetson Linux (L4T)."""
+
+import json
+
+from cases import case, jetson_app
+from tree import MACHINES, elf, elfgen
+
+ARM = {"machine": elfgen.AARCH64}
+FOLDER = "/usr/lib/aarch64-linux-gnu"
+TOOLKIT = "/usr/local/cuda-12.6"
+CUDA = ("libcublas.so.12", "libcublasLt.so.12")
+
+
+def app(t, needs, rpath):
+    t.put("/usr/bin/app", elf(None, interp="/lib/ld-linux-aarch64.so.1", needed=needs, rpath=rpath, **ARM))
+    return {"target": "/usr/bin/app", "args": ["--glibc", "2.35"]}
+
+
+def server(t):
+    """An Arm server with a GPU on PCI; the files of a machine of tests/trees."""
+    t.put("/lib/ld-linux-aarch64.so.1", elf("ld-linux-aarch64.so.1", verdef=["GLIBC_PRIVATE"], **ARM))
+    machine = {path.replace("x86_64-linux-gnu", "aarch64-linux-gnu"): text
+               for path, text in MACHINES["a100-mig"][1].items()}
+    t.machine({**machine, "/proc/cpuinfo": "processor\t: 0\nFeatures\t: fp asimd atomics\nCPU architecture: 8\n"})
+    for path in t.real(FOLDER).glob("lib*.so*"):
+        if not path.is_symlink():
+            t.lib(f"{FOLDER}/{path.name}", soname="libcuda.so.1" if "libcuda." in path.name else path.name, **ARM)
+
+
+def toolkit(t, kind):
+    for name in CUDA:
+        t.lib(f"{TOOLKIT}/targets/{kind}/lib/{name}", **ARM)
+    t.link(TOOLKIT + "/lib64", f"targets/{kind}/lib")
+
+
+def l4t(t, folder=FOLDER + "/tegra"):
+    """The libcuda of Jetson Linux."""
+    t.lib(folder + "/libcuda.so.1.1", soname="libcuda.so.1", needed=["libnvrm_gpu.so"], runpath=folder, **ARM)
+    t.lib(folder + "/libnvrm_gpu.so", **ARM)
+
+
+@case("cuda-for-other-arm", "jetson", "libcublas.so.12", severity="warning", repair="nvidia-jetpack",
+      evidence="targets/sbsa-linux/lib.*libcublasLt")
+def sbsa_toolkit_on_a_jetson(t, bad):
+    jetson_app(t, "none")
+    toolkit(t, "sbsa-linux" if bad else "aarch64-linux")
+    return app(t, CUDA, TOOLKIT + "/lib64")
+
+
+@case("cuda-for-other-arm", "jetson", "libcublas.so.12", severity="warning", repair="arm64-sbsa",
+      evidence="targets/aarch64-linux/lib")
+def tegra_toolkit_on_a_server(t, bad):
+    server(t)
+    toolkit(t, "aarch64-linux" if bad else "sbsa-linux")
+    return app(t, CUDA, f"{TOOLKIT}/lib64:{FOLDER}")
+
+
+@case("cuda-for-other-arm", "jetson", "libcuda.so.550.54.14", repair="nvidia-l4t-cuda", evidence="on PCI")
+def driver_for_pci_on_a_jetson(t, bad):
+    jetson_app(t, "none")
+    t.remove(FOLDER + "/nvidia/libcuda.so.1")
+    l4t(t, FOLDER + "/nvidia")
+    t.link(FOLDER + "/nvidia/libcuda.so.1", "libcuda.so.1.1")
+    if bad:
+        t.lib(FOLDER + "/libcuda.so.550.54.14", soname="libcuda.so.1", **ARM)
+        t.link(FOLDER + "/libcuda.so.1", "libcuda.so.550.54.14")
+    return app(t, ["libcuda.so.1"], f"{FOLDER}:{FOLDER}/nvidia")
+
+
+@case("cuda-for-other-arm", "jetson", "libcuda.so.1.1", repair="libcuda.so.1 of this machine's driver",
+      evidence="libnvrm_gpu.so")
+def libcuda_of_l4t_on_a_server(t, bad):
+    server(t)
+    l4t(t)
+    t.link(FOLDER + "/tegra/libcuda.so.1", "libcuda.so.1.1")
+    return app(t, ["libcuda.so.1"], f"{FOLDER}/tegra:{FOLDER}" if bad else FOLDER)
+
+
+@case("library-missing", "lib-missing", "libnvrm_gpu.so", repair="nvidia-l4t")
+def jetson_linux_in_part(t, bad):
+    jetson_app(t, "none")
+    t.remove(FOLDER + "/nvidia/libcuda.so.1")
+    l4t(t, FOLDER + "/nvidia")
+    t.link(FOLDER + "/nvidia/libcuda.so.1", "libcuda.so.1.1")
+    if bad:
+        t.remove(FOLDER + "/nvidia/libnvrm_gpu.so")
+    return app(t, ["libcuda.so.1"], FOLDER + "/nvidia")
+
+
+@case("cuda-for-other-arm", "jetson", "libcublas.so.12", severity="warning", repair="arm-variant=\\*=tegra",
+      evidence="arm-variant of the conda environment is for Arm servers")
+def conda_for_servers_on_a_jetson(t, bad):
+    conda_environment(t, "sbsa" if bad else "tegra")
+    return {"args": ["--glibc", "2.35"]}
+
+
+def conda_environment(t, variant):
+    jetson_app(t, "none")
+    site = t.prefix + "/lib/python3.11/site-packages"
+    t.put(t.prefix + "/bin/python3.11", elf(None, interp="/lib/ld-linux-aarch64.so.1", **ARM))
+    t.link(t.prefix + "/bin/python", "python3.11")
+    t.put(t.prefix + "/lib/python3.11/os.py", "")
+    t.put(t.prefix + "/conda-meta/history", "")
+    packages = {"python-3.11.9-h1_0_cpython": ["bin/python3.11"], f"arm-variant-1.2.0-{variant}": [],
+                "libcublas-12.9.1.4-h1_0": ["lib/libcublas.so.12"]}
+    for name, files in packages.items():
+        plain, version, build = name.rsplit("-", 2)
+        t.put(f"{t.prefix}/conda-meta/{name}.json",
+              json.dumps({"name": plain, "version": version, "build": build, "files": files}))
+    t.lib(t.prefix + "/lib/libcublas.so.12", **ARM)
+    t.lib(site + "/ctranslate2/_ext.cpython-311-aarch64-linux-gnu.so", soname=None, needed=["libcublas.so.12"],
+          runpath="$ORIGIN/../../..", **ARM)
+    t.put(site + "/ctranslate2/__init__.py", "")
+    t.put(site + "/ctranslate2-4.8.5.dist-info/METADATA", "Metadata-Version: 2.1\nName: ctranslate2\nVersion: 4.8.5\n")
+    t.put(site + "/ctranslate2-4.8.5.dist-info/RECORD", "ctranslate2/_ext.cpython-311-aarch64-linux-gnu.so,,\n")
+
+
+@case("cuda-for-other-arm", "jetson", "libcublas.so.12", severity="warning", repair="JetPack",
+      evidence="is of the wheel nvidia-cublas-cu12")
+def wheel_of_cublas_on_a_jetson(t, bad):
+    """The twin is JetPack 7, for which the packages for servers are made."""
+    jetson_app(t, "none", **({} if bad else {"release": "R38 (release), REVISION: 2.0", "soc": "tegra264"}))
+    t.python(interp="/lib/ld-linux-aarch64.so.1", **ARM)
+    ext, cublas = "ctranslate2/_ext.cpython-311-aarch64-linux-gnu.so", "nvidia/cublas/lib/libcublas.so.12"
+    t.lib(f"{t.site}/{ext}", soname=None, needed=[CUDA[0]], runpath="$ORIGIN/../nvidia/cublas/lib", **ARM)
+    t.lib(f"{t.site}/{cublas}", **ARM)
+    t.put(t.site + "/ctranslate2/__init__.py", "")
+    t.dist("ctranslate2", "4.8.5", [ext])
+    t.dist("nvidia-cublas-cu12", "12.4.5.8", [cublas])
+    return {"args": ["--glibc", "2.35"]}
