@@ -344,4 +344,12 @@ void container_settings(const struct container_question *q, struct container_set
                       ret->env.items[i].reason);
     }
     container_prove(&w);
+    if (q->report->verdict == DIAG_CANNOT_TELL) {
+        ret->unsure = true;
+        container_note(&w, q->image_path
+                               ? "It cannot be determined whether the application of this "
+                                 "image works: `gpumend container check` says why."
+                               : "It cannot be determined whether this application works: "
+                                 "`gpumend check` says why.");
+    }
 }

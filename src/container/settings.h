@@ -137,6 +137,7 @@ struct container_settings {
     container_items image; // lines for the image's Dockerfile
     container_items first; // commands on the host, before
     container_items undo;  // how to return
+    bool unsure;           // the verdict is "cannot tell": what the image lacks may not be all here
     host_texts notes;
 };
 

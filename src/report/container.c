@@ -164,7 +164,8 @@ void report_container_text(const struct out *o, const struct out *r, struct aren
         out_print(r, OUT_PLAIN, "\n");
     } else if (format == CONTAINER_DOCKERFILE) {
         container_remark(r, a, OUT_DIM, " ",
-                         "The image has no error that a Dockerfile can repair.");
+                         s->unsure ? "No error is known that a Dockerfile can repair."
+                                   : "The image has no error that a Dockerfile can repair.");
     }
     print_form(o, a, s, format, &list);
     if (s->image.n && format != CONTAINER_DOCKERFILE) {

@@ -855,6 +855,21 @@ def in_folder_engines(exe, folder, image, host):
         compared("the command line of systemd-nspawn", nspawn, options, "")
 
 
+def not_determined(exe, folder):
+    """Where the check cannot tell what an image lacks, the form does not say that it lacks nothing."""
+    image = folder / "unknown"
+    (image / "etc").mkdir(parents=True)
+    (image / "app").write_text("")
+    status = run(exe, "check", image).returncode
+    check("unknown: the check cannot tell", status == 3, status)
+    for form in ("docker", "dockerfile"):
+        text = run(exe, form, image).stdout
+        check(f"unknown: {form}", "It cannot be determined whether the application of this image works"
+              in text and "has no error" not in text, text)
+        notes = json.loads(run(exe, form, image, "--json").stdout)["notes"]
+        check(f"unknown: {form} as JSON", any("cannot be determined" in n for n in notes), notes)
+
+
 def main():
     exe = Path(sys.argv[1]).resolve()
     schemas = schemas_of()
@@ -877,6 +892,7 @@ def main():
         inventory(exe, folder)
         selected(exe, folder)
         of_image(exe, folder)
+        not_determined(exe, folder)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 
