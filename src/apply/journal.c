@@ -266,7 +266,7 @@ static bool tmp_fits(const char *tmp, const char *path)
            !strchr(tmp + dir, '/');
 }
 
-static struct apply_journal_folder *folder_of(struct apply_journal *j, const struct record *r)
+static struct apply_journal_folder *journal_folder(struct apply_journal *j, const struct record *r)
 {
     const char *path = field(r, "path");
     for (size_t i = 0; path && i < j->folders.n; i++) {
@@ -304,7 +304,7 @@ static bool take_begin(struct apply_journal *j, const struct record *r)
 static bool journal_take_folder(struct apply_journal *j, const struct record *r)
 {
     struct apply_journal_folder f = {.path = field(r, "path")};
-    if (!f.path || folder_of(j, r) || (strcmp(f.path, ".") != 0 && !path_is_inside(f.path)) ||
+    if (!f.path || journal_folder(j, r) || (strcmp(f.path, ".") != 0 && !path_is_inside(f.path)) ||
         !field_sig(r, "sig", &f.before) || f.before.type != 'd') {
         return false;
     }
@@ -369,7 +369,7 @@ static bool take_packages_done(struct apply_journal *j, const struct record *r)
 
 static bool take_left(struct apply_journal *j, const struct record *r)
 {
-    struct apply_journal_folder *f = folder_of(j, r);
+    struct apply_journal_folder *f = journal_folder(j, r);
     if (!f || !field_sig(r, "sig", &f->left)) {
         return false;
     }
@@ -393,7 +393,7 @@ static bool take_verified(struct apply_journal *j, const struct record *r)
 static bool take_theirs(struct apply_journal *j, const struct record *r)
 {
     struct apply_journal_folder f = {.path = field(r, "path"), .theirs = true};
-    struct apply_journal_folder *known = folder_of(j, r);
+    struct apply_journal_folder *known = journal_folder(j, r);
     if (known) {
         known->theirs = true;
         return true;

@@ -215,7 +215,7 @@ static requests modelled_requests(struct arena *a, const struct model_process *p
 }
 
 /* The process that a script stands for; NULL if the model has none of that name. */
-static const struct model_process *process_of(struct model *m, const char *words)
+static const struct model_process *process_by_words(struct model *m, const char *words)
 {
     for (size_t i = 0; i < m->processes.n; i++) {
         if (strcmp(diag_script_words(m, m->processes.items[i]), words) == 0) {
@@ -272,7 +272,7 @@ static struct trial try_scripts(const struct apply_order *o, struct apply_repair
     const struct kb_strs driver = driver_libraries(m);
     for (size_t i = 0; i < scripts.n; i++) {
         const char *why;
-        const struct model_process *p = process_of(m, scripts.items[i]);
+        const struct model_process *p = process_by_words(m, scripts.items[i]);
         if (!p) {
             continue; // a program that this environment has no longer
         }

@@ -338,7 +338,7 @@ static const struct {
 #endif
 };
 
-static const char *name_of(int call)
+static const char *call_name(int call)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (names[i].call == call) {
@@ -357,7 +357,7 @@ static void on_refused(int signal_number, siginfo_t *info, void *context)
         snprintf(text, sizeof text,
                  "gpumend: system call %d (%s) is not one that looking needs; it was refused, and "
                  "the answer is not known\n",
-                 info->si_syscall, name_of(info->si_syscall));
+                 info->si_syscall, call_name(info->si_syscall));
     ssize_t done = write(STDERR_FILENO, text, n > 0 ? (size_t)n : 0);
     (void)done; // nothing better can be done when even that fails
     _exit(3);

@@ -13,7 +13,7 @@ enum { STATUS_MAX = 64 << 20 };
 /* ------------------------------------------------------------------ what is installed */
 
 /* "4.3.1+ds1-8+deb12u1" -> "4.3.1" */
-static const char *release_of(struct arena *a, struct str version)
+static const char *plain_release(struct arena *a, struct str version)
 {
     if (str_find_char(version, ':') < version.n) {
         (void)str_cut(&version, ':'); // an epoch
@@ -53,7 +53,7 @@ static const char *release_in(struct arena *a, const struct database *db, struct
         } else if (str_is(key, db->package)) {
             named = str_is(str_trim(line), package);
         } else if (str_is(key, db->version)) {
-            release = release_of(a, str_trim(line));
+            release = plain_release(a, str_trim(line));
         } else if (db->status && str_is(key, db->status)) {
             installed = str_ends(str_trim(line), " installed");
         }
@@ -73,7 +73,7 @@ static const char *release_of_pacman(struct root *r, struct arena *a, const char
     for (size_t i = 0; i < names.n; i++) {
         const char *name = names.names[i];
         if (starts_with(name, package) && name[n] == '-' && strspn(name + n + 1, "0123456789:")) {
-            return release_of(a, str_of(name + n + 1));
+            return plain_release(a, str_of(name + n + 1));
         }
     }
     return NULL;
@@ -148,7 +148,7 @@ static const char *library_in(struct root *r, struct arena *a, const char *path)
     for (size_t i = 0; !found && i < sizeof modules / sizeof *modules; i++) {
         struct str version = elf_go_module(text, modules[i]);
         const char *release = version.n && version.s[0] == 'v'
-                                  ? release_of(a, (struct str){version.s + 1, version.n - 1})
+                                  ? plain_release(a, (struct str){version.s + 1, version.n - 1})
                                   : "";
         found = *release ? release : NULL;
     }

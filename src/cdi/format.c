@@ -297,7 +297,7 @@ static json_t *get_member(const struct check *c, const json_t *object, const cha
 }
 
 /* "" where it is missing or is not a text. */
-static const char *text_of(const struct check *c, const json_t *object, const char *name)
+static const char *text_member(const struct check *c, const json_t *object, const char *name)
 {
     const char *text = json_string_value(get_member(c, object, name));
     return text ? text : "";
@@ -367,7 +367,7 @@ static void check_net_devices(struct check *c, const json_t *list)
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
         json_t *seen = json_object();
         for (size_t i = 0; i < json_array_size(list); i++) {
-            const char *name = text_of(c, json_array_get(list, i), keys[k]);
+            const char *name = text_member(c, json_array_get(list, i), keys[k]);
             if (json_object_get(seen, name)) {
                 set_fault(c, &c->value,
                           arena_printf(c->arena, "two of \"netDevices\" have the %s \"%s\"",
@@ -384,7 +384,7 @@ static void check_object(struct check *c, enum level level, json_t *object)
     const char *key, *outer = c->device;
     json_t *value;
     if (level == DEVICE) {
-        c->device = printable(c, text_of(c, object, "name"));
+        c->device = printable(c, text_member(c, object, "name"));
     }
     json_object_foreach(object, key, value)
     {
@@ -399,7 +399,7 @@ static void check_object(struct check *c, enum level level, json_t *object)
     }
     for (size_t i = 0; i < FIELDS; i++) {
         if (fields[i].level == level && fields[i].type == TEXT) {
-            apply_rule(c, &fields[i], text_of(c, object, fields[i].name));
+            apply_rule(c, &fields[i], text_member(c, object, fields[i].name));
         }
     }
     if (level == EDITS) {
@@ -479,7 +479,7 @@ static void check_devices(struct check *c, const json_t *devices)
         if (json_is_null(device) && c->strict) {
             continue; // passed over
         }
-        const char *name = text_of(c, device, "name");
+        const char *name = text_member(c, device, "name");
         check_name(c, name);
         if (n_edits(c, get_member(c, device, "containerEdits")) == 0) {
             set_fault(c, &c->value,
@@ -508,7 +508,7 @@ static struct check checked(struct arena *a, const json_t *document, const char 
         .arena = a, .library = library, .lowest = earliest, .all = all, .is_last = true};
     c.strict = is_from(&c, yaml_decoder);
     check_object(&c, SPEC, (json_t *)(uintptr_t)document);
-    const char *kind = kind_fault(&c, text_of(&c, document, "kind"));
+    const char *kind = kind_fault(&c, text_member(&c, document, "kind"));
     if (kind) {
         c.value = kind; // it is looked at before the edits
     }
@@ -562,7 +562,7 @@ const char *cdi_refusal(struct arena *a, const json_t *document, const char *lib
                         bool *ret_too_new)
 {
     struct check c = checked(a, document, library, false);
-    const char *fault = version_fault(&c, text_of(&c, document, "cdiVersion"), ret_too_new);
+    const char *fault = version_fault(&c, text_member(&c, document, "cdiVersion"), ret_too_new);
     *ret_too_new &= !c.shape;
     return c.shape ? c.shape : fault ? fault : c.value;
 }

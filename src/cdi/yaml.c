@@ -100,14 +100,14 @@ static json_t *scalar(const yaml_node_t *node)
     return is_truth(text, &truth) ? json_boolean(truth) : number_or_text(text, n);
 }
 
-static json_t *value_of(struct reader *r, int index, unsigned depth);
+static json_t *node_value(struct reader *r, int index, unsigned depth);
 
 static json_t *reader_sequence(struct reader *r, const yaml_node_t *node, unsigned depth)
 {
     json_t *list = json_array();
     const yaml_node_item_t *end = node->data.sequence.items.top;
     for (const yaml_node_item_t *i = node->data.sequence.items.start; i < end; i++) {
-        json_t *item = value_of(r, *i, depth + 1);
+        json_t *item = node_value(r, *i, depth + 1);
         if (!item || json_array_append_new(list, item) < 0) {
             json_decref(list);
             return NULL;
@@ -175,7 +175,7 @@ static json_t *mapping(struct reader *r, const yaml_node_t *node, unsigned depth
         const yaml_node_t *key = yaml_document_get_node(r->document, p->key);
         bool good = key && key->type == YAML_SCALAR_NODE;
         if (good) {
-            json_t *value = value_of(r, p->value, depth + 1);
+            json_t *value = node_value(r, p->value, depth + 1);
             good = add_pair(r, object, key, value);
             json_decref(value);
         } else {
@@ -189,7 +189,7 @@ static json_t *mapping(struct reader *r, const yaml_node_t *node, unsigned depth
     return object;
 }
 
-static json_t *value_of(struct reader *r, int index, unsigned depth)
+static json_t *node_value(struct reader *r, int index, unsigned depth)
 {
     const yaml_node_t *node = yaml_document_get_node(r->document, index);
     json_t *value = NULL;
@@ -278,7 +278,7 @@ json_t *cdi_parse(struct arena *a, struct str text, const char **ret_why)
     } else {
         struct reader r = {.arena = a, .document = &document};
         if (yaml_document_get_root_node(&document)) {
-            value = value_of(&r, 1, 0);
+            value = node_value(&r, 1, 0);
             *ret_why = r.why;
         } else {
             *ret_why = "it is empty";

@@ -236,7 +236,7 @@ static bool is_of_this_machine(const struct chooser *c, const struct kb_build *b
 
 /* The version of the driver. NULL: no file says what it is, or a newer libcuda (cuda-compat) may
  * take its place. */
-static const char *driver_of(const struct chooser *c)
+static const char *loaded_driver(const struct chooser *c)
 {
     const struct host_fact *module = &c->h->nvidia.module;
     bool sure = module->state == HOST_YES && module->value && c->h->nvidia.compat.n == 0;
@@ -254,7 +254,7 @@ static bool is_better(const struct chooser *c, const struct kb_build *b,
 enum host_state chooser_known_builds(const struct chooser *c, const struct host_gpu *g,
                                      const struct kb_build **ret_build, const char **ret_driver)
 {
-    const char *package = cuda_package(c->choice->app), *driver = driver_of(c);
+    const char *package = cuda_package(c->choice->app), *driver = loaded_driver(c);
     const struct host_fact *capability = &g->compute_capability;
     unsigned number = capability->state == HOST_YES ? kb_isa_number(capability->value) : 0;
     struct kb_isa isa = driver ? kb_isa_of_driver(c->m->kb, driver) : KB_ISA_ANY;

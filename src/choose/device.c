@@ -263,8 +263,8 @@ static const char *passed_list(struct arena *a, enum choose_device_kind kind, co
 }
 
 /* HIP takes CUDA's variable where its own is not set. */
-static const char *list_of(const struct choose_device_question *q, const struct launch *launch,
-                           enum choose_device_kind kind)
+static const char *visible_list(const struct choose_device_question *q, const struct launch *launch,
+                                enum choose_device_kind kind)
 {
     const char *cuda = launched(q, launch, "CUDA_VISIBLE_DEVICES");
     const char *hip = launched(q, launch, "HIP_VISIBLE_DEVICES");
@@ -284,8 +284,8 @@ bool choose_device_show_passed(struct arena *a, const struct choose_device_quest
     for (size_t i = 0; i < ROWS; i++) {
         const char *set = env_value(q->start->env, q->start->n_env, rows[i].name);
         bool cuda_changes = i > 0 && values[0] && !launched(q, launch, rows[i].name);
-        values[i] =
-            passed_list(a, rows[i].kind, list_of(q, launch, rows[i].kind), ran, n, cuda_changes);
+        values[i] = passed_list(a, rows[i].kind, visible_list(q, launch, rows[i].kind), ran, n,
+                                cuda_changes);
         if (values[i] && set && q->keep_env) {
             return false;
         }

@@ -76,7 +76,7 @@ const char *choose_gib(struct arena *a, uint64_t bytes)
 
 /* ------------------------------------------------------------------ models by name */
 
-static const struct kb_model *by_name(const struct kb_models *models, const char *name)
+static const struct kb_model *model_by_name(const struct kb_models *models, const char *name)
 {
     for (size_t i = 0; i < models->n; i++) {
         const struct kb_model *m = &models->rows[i];
@@ -124,9 +124,9 @@ static const char *without_family(const char *name)
 const struct kb_model *choose_model_find(const struct kb_models *models, const char *name)
 {
     name = without_family(name);
-    const struct kb_model *m = by_name(models, size_of(name));
+    const struct kb_model *m = model_by_name(models, size_of(name));
     const char *other = m ? NULL : by_alias(models, name);
-    return other ? by_name(models, size_of(other)) : m;
+    return other ? model_by_name(models, size_of(other)) : m;
 }
 
 const char *choose_model_near(const struct kb_models *models, const char *name)

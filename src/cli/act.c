@@ -312,7 +312,7 @@ int act_open(const struct act *act, bool without_hook)
 }
 
 /* The place that is asked about, for a sentence. */
-static const char *place_of(const struct act *act)
+static const char *act_place(const struct act *act)
 {
     const struct model *m = &act->order.target->model;
     const char *path = m->env && m->env->prefix ? m->env->prefix : m->target_file;
@@ -331,9 +331,9 @@ static int say_undone(const struct act *act, unsigned id, bool removed, int stat
     if (id) {
         printf("undone      journal %u: everything is as it was before\n", id);
     } else if (removed) {
-        printf("removed     the start-up hook of %s, which no journal lists\n", place_of(act));
+        printf("removed     the start-up hook of %s, which no journal lists\n", act_place(act));
     } else {
-        printf("nothing was applied to %s that could be undone\n", place_of(act));
+        printf("nothing was applied to %s that could be undone\n", act_place(act));
     }
     return status;
 }

@@ -29,7 +29,8 @@ static int ask_scontrol(struct arena *a, const char *const *words, struct str *r
 }
 
 /* The text behind "KEY=" up to the next blank, or to the end of the line: reasons have blanks. */
-static const char *value_of(struct arena *a, struct str text, const char *key, bool whole_line)
+static const char *scontrol_value(struct arena *a, struct str text, const char *key,
+                                  bool whole_line)
 {
     struct str line;
     while (str_line(&text, &line)) {
@@ -69,8 +70,8 @@ static int standing_of(struct arena *a, const struct cli_drain *d, enum standing
     if (rc < 0) {
         return rc;
     }
-    const char *state = value_of(a, text, "State=", false);
-    const char *reason = value_of(a, text, "Reason=", true);
+    const char *state = scontrol_value(a, text, "State=", false);
+    const char *reason = scontrol_value(a, text, "Reason=", true);
     if (!state || !*state) {
         return gm_err_set(err, GM_ERR_FORMAT, "scontrol show node prints no State");
     }

@@ -273,7 +273,7 @@ static int take_target(struct export *e, const char *value)
     return CLI_OK;
 }
 
-static int take_word(struct export *e, const char *value)
+static int take_format(struct export *e, const char *value)
 {
     if (e->form) {
         return cli_fail(CLI_USAGE, "export: one format at a time (%s, %s)", e->form->name, value);
@@ -302,7 +302,7 @@ static int take_option(struct export *e, int id, const char *value)
                        e->drain_limit <= CLI_DRAINS_MAX
                    ? CLI_OK
                    : CLI_USAGE;
-    case CLI_ARGUMENT: return take_word(e, value);
+    case CLI_ARGUMENT: return take_format(e, value);
     default: return CLI_USAGE;
     }
 }

@@ -155,7 +155,7 @@ static int replay_snapshots(struct fleet_command *c)
 
 /* ------------------------------------------------------------------ printing */
 
-static const char *text_of(const json_t *o, const char *key)
+static const char *shown_text(const json_t *o, const char *key)
 {
     const char *text = json_text(o, key);
     return text ? text : "-";
@@ -181,8 +181,8 @@ static void print_causes(struct fleet_command *c, const json_t *doc)
     const json_t *causes = json_object_get(doc, "causes");
     for (size_t i = 0; i < json_array_size(causes); i++) {
         const json_t *one = json_array_get(causes, i), *names = json_object_get(one, "nodes");
-        printf("%s%s (%s) on %zu: ", i ? "          " : "causes    ", text_of(one, "cause"),
-               text_of(one, "severity"), json_array_size(names));
+        printf("%s%s (%s) on %zu: ", i ? "          " : "causes    ", shown_text(one, "cause"),
+               shown_text(one, "severity"), json_array_size(names));
         print_names(c, names);
     }
 }
@@ -205,10 +205,10 @@ static void print_cohorts(struct fleet_command *c, const json_t *doc)
     for (size_t i = 0; i < json_array_size(cohorts) && i < c->names; i++) {
         const json_t *one = json_array_get(cohorts, i), *names = json_object_get(one, "nodes");
         const json_t *facts = json_object_get(one, "facts");
-        printf("          %s/%s: %zu nodes, %s, driver %s, %s: ", text_of(one, "host"),
-               text_of(one, "environment"), json_array_size(names), gpus_text(&c->arena, facts),
-               str_printable(&c->arena, text_of(facts, "driver")),
-               str_printable(&c->arena, text_of(facts, "os")));
+        printf("          %s/%s: %zu nodes, %s, driver %s, %s: ", shown_text(one, "host"),
+               shown_text(one, "environment"), json_array_size(names), gpus_text(&c->arena, facts),
+               str_printable(&c->arena, shown_text(facts, "driver")),
+               str_printable(&c->arena, shown_text(facts, "os")));
         print_names(c, names);
     }
 }
@@ -220,16 +220,17 @@ static void print_differences(struct fleet_command *c, const json_t *doc)
     for (size_t i = 0; i < json_array_size(differs); i++) {
         const json_t *one = json_array_get(differs, i);
         printf("%s%s: %s is %s, and %s on %lld of %lld nodes with these GPUs\n",
-               i ? "          " : "differs   ", str_printable(a, text_of(one, "node")),
-               str_printable(a, text_of(one, "fact")), str_printable(a, text_of(one, "value")),
-               str_printable(a, text_of(one, "majority")), number_of(one, "of"),
+               i ? "          " : "differs   ", str_printable(a, shown_text(one, "node")),
+               str_printable(a, shown_text(one, "fact")),
+               str_printable(a, shown_text(one, "value")),
+               str_printable(a, shown_text(one, "majority")), number_of(one, "of"),
                number_of(one, "in"));
     }
     for (size_t i = 0; i < json_array_size(rare); i++) {
         const json_t *one = json_array_get(rare, i);
         char *gpus = json_dumps(json_object_get(one, "gpu_names"), JSON_ENCODE_ANY);
         printf("%s%s: hardly another node has its GPUs (%s)\n", i ? "          " : "rare      ",
-               str_printable(a, text_of(one, "node")), gpus ? str_printable(a, gpus) : "-");
+               str_printable(a, shown_text(one, "node")), gpus ? str_printable(a, gpus) : "-");
         free(gpus);
     }
 }
@@ -240,11 +241,12 @@ static void print_changes(struct fleet_command *c, const json_t *doc)
     const json_t *changed = json_object_get(doc, "changed");
     for (size_t i = 0; i < json_array_size(changed); i++) {
         const json_t *one = json_array_get(changed, i), *list = json_object_get(one, "changes");
-        printf("%s%s:", i ? "          " : "changed   ", str_printable(a, text_of(one, "node")));
+        printf("%s%s:", i ? "          " : "changed   ", str_printable(a, shown_text(one, "node")));
         for (size_t k = 0; k < json_array_size(list); k++) {
             const json_t *x = json_array_get(list, k);
-            printf("%s %s %s -> %s", k ? "," : "", str_printable(a, text_of(x, "what")),
-                   str_printable(a, text_of(x, "before")), str_printable(a, text_of(x, "now")));
+            printf("%s %s %s -> %s", k ? "," : "", str_printable(a, shown_text(x, "what")),
+                   str_printable(a, shown_text(x, "before")),
+                   str_printable(a, shown_text(x, "now")));
         }
         printf("\n");
     }
@@ -263,7 +265,8 @@ static void print_text(struct fleet_command *c, const json_t *doc)
     for (size_t i = 0; i < json_array_size(unknown); i++) {
         const json_t *one = json_array_get(unknown, i);
         printf("%s%s: %s\n", i ? "          " : "unknown   ",
-               str_printable(a, text_of(one, "node")), str_printable(a, text_of(one, "says")));
+               str_printable(a, shown_text(one, "node")),
+               str_printable(a, shown_text(one, "says")));
     }
     print_cohorts(c, doc);
     print_differences(c, doc);
@@ -271,7 +274,8 @@ static void print_text(struct fleet_command *c, const json_t *doc)
     for (size_t i = 0; i < json_array_size(damaged); i++) {
         const json_t *one = json_array_get(damaged, i);
         printf("%s%s, line %lld: %s\n", i ? "          " : "damaged   ",
-               str_printable(a, text_of(one, "file")), number_of(one, "line"), text_of(one, "why"));
+               str_printable(a, shown_text(one, "file")), number_of(one, "line"),
+               shown_text(one, "why"));
     }
     if (number_of(doc, "damaged_left_out")) {
         printf("          and %lld more lines\n", number_of(doc, "damaged_left_out"));
@@ -376,7 +380,7 @@ static int query_lines(struct fleet_command *c)
                     strerror(errno));
 }
 
-static int take_word(struct fleet_command *c, const char *value)
+static int take_fleet_word(struct fleet_command *c, const char *value)
 {
     if (!c->what) {
         c->what = value;
@@ -443,7 +447,7 @@ static int fleet_run(const struct cli_command *self, int argc, char **argv)
                      : cli_fail(CLI_USAGE, "fleet: --engine expects duckdb or clickhouse, not %s",
                                 args.value);
             break;
-        case CLI_ARGUMENT: rc = take_word(&c, args.value); break;
+        case CLI_ARGUMENT: rc = take_fleet_word(&c, args.value); break;
         default: rc = CLI_USAGE; break;
         }
     }

@@ -95,7 +95,7 @@ static const char *value_now(const struct run_watch_start *s, const char *name)
     return cli_env_get(s->env, name);
 }
 
-static void set_variable(const struct run_watch_start *s, const char *name, const char *value)
+static void change_variable(const struct run_watch_start *s, const char *name, const char *value)
 {
     for (size_t i = 0; i < s->launch->changes.n; i++) {
         if (strcmp(s->launch->changes.items[i].name, name) == 0) {
@@ -110,7 +110,7 @@ static void set_variable(const struct run_watch_start *s, const char *name, cons
 static void put_in_front(const struct run_watch_start *s, const char *name, const char *path)
 {
     const char *now = value_now(s, name);
-    set_variable(s, name, now && *now ? arena_printf(s->a, "%s:%s", path, now) : path);
+    change_variable(s, name, now && *now ? arena_printf(s->a, "%s:%s", path, now) : path);
 }
 
 static int add_trace(const struct run_watch_start *s)
@@ -178,8 +178,8 @@ static void let_asan_start(const struct run_watch_start *s)
 {
     const char *now = value_now(s, "ASAN_OPTIONS"), *more = "verify_asan_link_order=0";
     if (!now || !strstr(now, "verify_asan_link_order")) {
-        set_variable(s, "ASAN_OPTIONS",
-                     now && *now ? arena_printf(s->a, "%s:%s", now, more) : more);
+        change_variable(s, "ASAN_OPTIONS",
+                        now && *now ? arena_printf(s->a, "%s:%s", now, more) : more);
     }
 }
 
@@ -197,7 +197,7 @@ static void add_end(struct run_watch *w, const struct run_watch_start *s)
     }
     put_in_front(s, "LD_PRELOAD", library);
     let_asan_start(s);
-    set_variable(s, END_VARIABLE, path);
+    change_variable(s, END_VARIABLE, path);
 }
 
 /* Whether the plan asks for the guard: the program loads a library that needs it. */
@@ -255,7 +255,7 @@ static int add_guard(struct run_watch *w, const struct run_watch_start *s, bool 
         }
         put_in_front(s, "LD_PRELOAD", library);
     }
-    set_variable(s, LAUNCH_GUARD_VARIABLE, "1");
+    change_variable(s, LAUNCH_GUARD_VARIABLE, "1");
     let_asan_start(s);
     return CLI_OK;
 }
@@ -268,7 +268,7 @@ static void spare_valgrind(const struct run_watch_start *s)
     const char *name = "VALGRIND_OPTS", *option = "--run-libc-freeres=no",
                *now = value_now(s, name);
     if (strcmp(path_base(s->words[0]), "valgrind") == 0) {
-        set_variable(s, name, now ? arena_printf(s->a, "%s %s", option, now) : option);
+        change_variable(s, name, now ? arena_printf(s->a, "%s %s", option, now) : option);
     }
 }
 
@@ -284,9 +284,9 @@ static int add_gpucall(const struct run_watch *w, const struct run_watch_start *
     }
     spare_valgrind(s);
     put_in_front(s, "LD_AUDIT", path);
-    set_variable(s, "GPUMEND_TRACE_GPU", w->trace_file ? w->record : "-");
+    change_variable(s, "GPUMEND_TRACE_GPU", w->trace_file ? w->record : "-");
     if (!value_now(s, "CUDA_INJECTION64_PATH")) {
-        set_variable(s, "CUDA_INJECTION64_PATH", path);
+        change_variable(s, "CUDA_INJECTION64_PATH", path);
     }
     return CLI_OK;
 }
@@ -305,7 +305,7 @@ static void add_losses(struct run_watch *w, const struct run_watch_start *s)
     struct loss_page *page = memory;
     page->magic = LOSS_MAGIC;
     w->losses = page;
-    set_variable(s, LOSS_VARIABLE, path);
+    change_variable(s, LOSS_VARIABLE, path);
 }
 
 /* What was asked for that needs a library in the program, as a list; "" for nothing. */
@@ -382,13 +382,13 @@ int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, 
     }
     int rc = w->trace || w->trace_gpu || !w->unfit ? open_record(w, s, print) : CLI_OK;
     if (rc == CLI_OK && w->record) {
-        set_variable(s, "GPUMEND_TRACE_FILE", w->record);
+        change_variable(s, "GPUMEND_TRACE_FILE", w->record);
         if (run_watch_stays(w) && !print) {
             add_losses(w, s);
         }
     }
     if (rc == CLI_OK && w->trace) {
-        set_variable(s, "GPUMEND_TRACE", "1");
+        change_variable(s, "GPUMEND_TRACE", "1");
         spare_valgrind(s);
         rc = add_trace(s);
     }

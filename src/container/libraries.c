@@ -180,8 +180,8 @@ static bool mount_beside(struct container_work *w, const struct mounted *by, con
 }
 
 /* "12.8" or "9.1.0", as the file itself says it, or NULL. */
-static const char *version_of(struct container_work *w, const struct mounted *by,
-                              enum kb_version_from from)
+static const char *mounted_version(struct container_work *w, const struct mounted *by,
+                                   enum kb_version_from from)
 {
     struct kb_libver v;
     if (!kb_library_version(by->elf, by->name, from, &v)) {
@@ -209,7 +209,7 @@ static void mount_opened(struct container_work *w, const struct mounted *by)
     const struct kb_dlopens *rows = &w->q->model->dlopens;
     for (size_t i = 0; i < rows->n; i++) {
         const struct kb_dlopen *row = &rows->rows[i];
-        const char *version = version_of(w, by, row->version_from);
+        const char *version = mounted_version(w, by, row->version_from);
         for (size_t k = 0; library_is_of(w, row, by, version) && k < row->n_requests; k++) {
             const struct kb_request *q = &row->requests[k];
             const char **names = arena_array(w->a, q->names.n, sizeof *names);

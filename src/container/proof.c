@@ -101,7 +101,7 @@ static const struct kb_driver *toolkit_row(const struct kb_drivers *d, const cha
 }
 
 /* "12.4" of "12.4.1", "12" of "12". */
-static const char *release_of(struct arena *a, const char *version)
+static const char *minor_release(struct arena *a, const char *version)
 {
     struct str rest = str_of(version), major = str_cut(&rest, '.');
     struct str minor = str_cut(&rest, '.');
@@ -145,7 +145,7 @@ static void add_cuda(struct container_work *w, const struct kb_drivers *d, const
     if (!version || strspn(version, "0123456789.") != strlen(version) || !*version) {
         return;
     }
-    struct container_fit f = {.cuda = release_of(w->a, version), .from = from};
+    struct container_fit f = {.cuda = minor_release(w->a, version), .from = from};
     for (size_t i = 0; i < w->s->fits.n; i++) {
         if (strcmp(w->s->fits.items[i].cuda, f.cuda) == 0) {
             return;
@@ -223,7 +223,7 @@ static void add_inventory(struct container_work *w)
                             : module->why;
     const struct kb_driver *newest =
         w->s->driver ? kb_newest_toolkit(&drivers, w->s->driver) : NULL;
-    w->s->driver_cuda = newest ? release_of(w->a, newest->cuda) : NULL;
+    w->s->driver_cuda = newest ? minor_release(w->a, newest->cuda) : NULL;
     if (w->q->model->processes.n) {
         add_cuda(w, &drivers, model_torch(w->q->model)->cuda, "torch was built for it");
     }

@@ -55,7 +55,7 @@ static bool by_podman(const struct container_question *q)
 }
 
 /* How skopeo is told which image of the file is meant (containers-transports(5)). */
-static const char *place_of(const struct container_question *q)
+static const char *image_place(const struct container_question *q)
 {
     struct arena *a = q->model->arena;
     const struct image *im = q->image;
@@ -73,7 +73,7 @@ static const char *place_of(const struct container_question *q)
 static const char *loading(const struct container_question *q, enum source source, const char *name)
 {
     struct arena *a = q->model->arena;
-    const char *path = place_of(q);
+    const char *path = image_place(q);
     const char *engine = by_podman(q) ? "podman" : "docker";
     const char *storage = by_podman(q) ? "containers-storage" : "docker-daemon";
     const char *transport = source == LAYOUT            ? "oci"

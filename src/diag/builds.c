@@ -214,7 +214,7 @@ static const struct {
     {"libonnxruntime_providers_rocm.so", "onnxruntime-rocm"},
 };
 
-static const char *package_of(const struct ldso_object *o)
+static const char *built_package(const struct ldso_object *o)
 {
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
         if (str_glob(libraries[i].name, path_base(o->path))) {
@@ -226,7 +226,7 @@ static const char *package_of(const struct ldso_object *o)
 
 static void build_judge(struct diag *d, const struct ldso_object *o, const struct machine *x)
 {
-    const char *package = package_of(o);
+    const char *package = built_package(o);
     const struct py_dist *dist = package ? built_dist(d, package) : NULL;
     const struct gpu_code *code = dist ? model_gpu_code(d->m, o, GPU_READ_SECTIONS) : NULL;
     bool cuda = code && code->cuda.n_containers > 0, hip = code && code->n_targets > 0;

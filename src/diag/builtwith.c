@@ -197,8 +197,8 @@ void diag_rule_built_with(struct diag *d)
 
 /* ------------------------------------------------------------------ glibc */
 
-static const struct kb_release *release_of(const struct kb_releases *rows,
-                                           const struct py_dist *dist)
+static const struct kb_release *installed_release(const struct kb_releases *rows,
+                                                  const struct py_dist *dist)
 {
     for (size_t i = 0; i < rows->n; i++) {
         if (strcmp(rows->rows[i].package, dist->name_normal) == 0 && dist->version &&
@@ -240,7 +240,7 @@ bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag
     if (!dist || wanted < 0 || have <= 0 || kb_releases(d->m->kb, &rows, &err) < 0) {
         return false;
     }
-    const struct kb_release *now = release_of(&rows, dist);
+    const struct kb_release *now = installed_release(&rows, dist);
     const struct kb_release *fits = diag_release_for(d, dist->name_normal, NULL, have);
     f->summary = arena_printf(d->a, "%s %s (%s) needs glibc 2.%d, and this system has 2.%d.",
                               dist->name_normal, dist->version ? dist->version : "",

@@ -84,7 +84,7 @@ static bool release_opens_from(const struct diag *d, const struct kb_release *r,
     return false;
 }
 
-static const char *folder_of(const struct diag *d, const char *package)
+static const char *package_folder(const struct diag *d, const char *package)
 {
     struct kb_provides rows;
     struct gm_err err;
@@ -117,7 +117,7 @@ static const char *site_folder(const struct diag *d, const char *below)
 static void name_folder(struct diag *d, const struct kb_release *r, const char *package,
                         struct coming *c)
 {
-    const char *below = folder_of(d, package), *folder = site_folder(d, below);
+    const char *below = package_folder(d, package), *folder = site_folder(d, below);
     const char *now = diag_getenv(d, "LD_LIBRARY_PATH");
     const char *fence = arena_printf(d->a, ":%s:%s:", now ? now : "", c->folders);
     if (folder && !release_opens_from(d, r, below) &&

@@ -13,7 +13,7 @@ static const char *alone(const struct model_process *p)
     return model_n_imports(p) == 1 ? model_import(p, 0) + strlen("import ") : NULL;
 }
 
-static const struct model_process *process_of(struct diag *d, const char *module)
+static const struct model_process *process_importing(struct diag *d, const char *module)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
@@ -80,7 +80,7 @@ static bool only_in_parts(struct diag *d, const struct diag_finding *f, struct p
             ret->is_wish = true;
             continue;
         }
-        if (!p->part_of || !works(d, process_of(d, p->part_of))) {
+        if (!p->part_of || !works(d, process_importing(d, p->part_of))) {
             return false;
         }
         ret->names = joined_names(d, ret->names, alone(p));

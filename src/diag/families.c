@@ -6,7 +6,7 @@
 
 /* ------------------------------------------------------------------ findings */
 
-static const char *version_text(const struct diag_cudnn_member *m)
+static const char *member_version(const struct diag_cudnn_member *m)
 {
     return m->version ? m->version : "of unknown version";
 }
@@ -22,7 +22,7 @@ static void list_members(struct diag *d, struct diag_finding *f, const diag_cudn
         for (size_t k = 0; k < list->n && !told; k++) {
             const struct diag_cudnn_member *x = &list->items[k];
             bool same = strcmp(path_normal(d->a, path_dir(d->a, x->object->path)), dir) == 0 &&
-                        strcmp(version_text(x), version_text(m)) == 0 &&
+                        strcmp(member_version(x), member_version(m)) == 0 &&
                         x->object->via == m->object->via;
             told = same && k < i;
             names = same ? arena_printf(d->a, "%s%s%s", names, *names ? ", " : "",
@@ -30,7 +30,7 @@ static void list_members(struct diag *d, struct diag_finding *f, const diag_cudn
                          : names;
         }
         if (!told) {
-            diag_evidence(d, f, "cuDNN %s in %s, found through %s: %s", version_text(m), dir,
+            diag_evidence(d, f, "cuDNN %s in %s, found through %s: %s", member_version(m), dir,
                           diag_via(d, m->object->via, m->object->via_object), names);
         }
     }
@@ -83,8 +83,8 @@ static void family_cudnn(struct diag *d, const struct model_process *p)
                                     "%s (cuDNN %s) is loaded although %s (%s) is already "
                                     "loaded: cuDNN requests the name with the full version "
                                     "first.",
-                                    odd->object->path, version_text(odd), first->object->path,
-                                    version_text(first)));
+                                    odd->object->path, member_version(odd), first->object->path,
+                                    member_version(first)));
     } else if ((odd = diag_cudnn_odd(&list, common, true)) != NULL) {
         family_finding(d, p, &list, odd, DIAG_CUDNN_MIXED_VERSIONS,
                        arena_printf(d->a, "%s is cuDNN %s, the other sub-libraries are %s.",
@@ -96,7 +96,7 @@ static void family_cudnn(struct diag *d, const struct model_process *p)
     }
 }
 
-static const char *version_of(struct diag *d, const struct ldso_object *o)
+static const char *cudnn_version(struct diag *d, const struct ldso_object *o)
 {
     return model_object_version(d->m, o->file, model_absolute(d->m, o->path), KB_VERSION_CUDNN);
 }
@@ -104,7 +104,7 @@ static const char *version_of(struct diag *d, const struct ldso_object *o)
 /* Whether the package that records the file is of another version than the file itself. */
 static bool is_foreign(struct diag *d, const struct ldso_object *o)
 {
-    const char *owner = model_owner(d->m, o->path), *version = version_of(d, o);
+    const char *owner = model_owner(d->m, o->path), *version = cudnn_version(d, o);
     const char *blank = owner ? strchr(owner, ' ') : NULL;
     return !blank || !version || !starts_with(blank + 1, version);
 }
@@ -124,7 +124,8 @@ static const struct ldso_object *provider_of(const struct ldso_defect *e)
 bool diag_rule_cudnn_defect(struct diag *d, const struct diag_failure *x)
 {
     const struct ldso_object *a = x->defect->object, *b = provider_of(x->defect);
-    const char *a_version = b ? version_of(d, a) : NULL, *b_version = b ? version_of(d, b) : NULL;
+    const char *a_version = b ? cudnn_version(d, a) : NULL,
+               *b_version = b ? cudnn_version(d, b) : NULL;
     if (!b || !starts_with(path_base(a->path), "libcudnn") ||
         !starts_with(path_base(b->path), "libcudnn") || !a_version || !b_version ||
         strcmp(a_version, b_version) == 0) {

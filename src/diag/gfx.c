@@ -217,7 +217,7 @@ static void add_fault(struct diag *d, const struct model_process *p, const struc
     }
 }
 
-static const char *package_of(const struct ldso_object *o, bool *ret_known)
+static const char *gfx_package(const struct ldso_object *o, bool *ret_known)
 {
     *ret_known = is_rocblas(o);
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
@@ -232,7 +232,7 @@ static const char *package_of(const struct ldso_object *o, bool *ret_known)
 static void gfx_judge(struct diag *d, const struct model_process *p, const struct ldso_object *o)
 {
     bool known = false;
-    const char *package = package_of(o, &known);
+    const char *package = gfx_package(o, &known);
     const struct host_gpu *g = NULL;
     size_t served = 0;
     while (known && (g = diag_next_gpu(d, HOST_AMD, g)) != NULL) {

@@ -180,7 +180,7 @@ static bool is_left_of(const char *info, const char *package)
 }
 
 /* "4.5.0" of "~translate2-4.5.0.dist-info"; NULL if the name ends otherwise. */
-static const char *version_of(struct diag *d, const char *info, const char *package)
+static const char *info_version(struct diag *d, const char *info, const char *package)
 {
     static const char end[] = ".dist-info";
     const char *from = path_base(info) + strlen(package) + 1;
@@ -208,7 +208,7 @@ static void rule_left(struct diag *d, const char *info, const struct kb_import *
     } else {
         diag_evidence(d, f, "some of its files still exist: %s", module.file);
     }
-    const char *version = version_of(d, info, row->package);
+    const char *version = info_version(d, info, row->package);
     const char *spec = version ? arena_printf(d->a, "%s==%s", row->package, version) : row->package;
     diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
                 "Reinstall it, or remove what is left of it.");

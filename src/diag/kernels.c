@@ -113,7 +113,7 @@ static unsigned newer_isa(const struct gpu_code *code, unsigned number)
 }
 
 /* The place of a GPU among NVIDIA's by PCI address, and their number. */
-static size_t place_of(const struct diag *d, const struct host_gpu *g, size_t *ret_n)
+static size_t gpu_place(const struct diag *d, const struct host_gpu *g, size_t *ret_n)
 {
     const struct host *h = d->m->host;
     size_t place = 0;
@@ -130,7 +130,7 @@ static size_t place_of(const struct diag *d, const struct host_gpu *g, size_t *r
 static enum py_answer means(const struct diag *d, struct str entry, const struct host_gpu *g)
 {
     uint64_t number = 0;
-    size_t n = 0, place = place_of(d, g, &n);
+    size_t n = 0, place = gpu_place(d, g, &n);
     const char *order = diag_variable(d, "CUDA_DEVICE_ORDER");
     if (str_u64(entry, &number)) {
         bool told = n == 1 || (order && strcmp(order, "PCI_BUS_ID") == 0);
@@ -182,7 +182,7 @@ static struct verdict kernels_judge(struct diag *d, const struct model_process *
 
 /* ------------------------------------------------------------------ the finding */
 
-static const char *list_of(struct diag *d, const struct gpu_cuda_arch *items, size_t n)
+static const char *arches_list(struct diag *d, const struct gpu_cuda_arch *items, size_t n)
 {
     const char *text = "";
     for (size_t i = 0; i < n; i++) {
@@ -217,8 +217,9 @@ static void code_evidence(struct diag *d, struct diag_finding *f, const struct m
         return;
     }
     diag_evidence(d, f, "%s has machine code for %s, PTX for %s", path_normal(d->a, o->path),
-                  code->cuda.n_native ? list_of(d, code->cuda.native, code->cuda.n_native) : "none",
-                  code->cuda.n_ptx ? list_of(d, code->cuda.ptx, code->cuda.n_ptx) : "none");
+                  code->cuda.n_native ? arches_list(d, code->cuda.native, code->cuda.n_native)
+                                      : "none",
+                  code->cuda.n_ptx ? arches_list(d, code->cuda.ptx, code->cuda.n_ptx) : "none");
     if (v->isa) {
         const char *driver = diag_driver_of(d, p);
         unsigned known = diag_ptx_isa(d, driver);

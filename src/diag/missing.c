@@ -274,7 +274,7 @@ static bool failure_is_known(struct diag *d, const struct diag_failure *x, enum 
 
 /* What is one finding: the libraries of one asker; what a package asks for by its own code, in
  * Python or in modules that it imports for a feature, all of it, wishes apart. */
-static const char *key_of(struct diag *d, const struct diag_failure *x)
+static const char *missing_key(struct diag *d, const struct diag_failure *x)
 {
     const char *package = x->attempt ? x->attempt->package : NULL;
     bool extension = package && (x->attempt->source == MODEL_FROM_IMPORT ||
@@ -298,7 +298,7 @@ bool diag_rule_not_found(struct diag *d, const struct diag_failure *x)
         return true;
     }
     enum diag_cause cause = failure_cause(x, &p);
-    const char *key = key_of(d, x);
+    const char *key = missing_key(d, x);
     if (failure_is_known(d, x, cause, key, &p)) {
         return true;
     }

@@ -9,7 +9,7 @@ enum { TRIES_MAX = 12 };
 /* ------------------------------------------------------------------ search path */
 
 /* The folder of a usable file with this name, or NULL. A stub is no copy of a library. */
-static const char *folder_of(struct diag *d, const char *name)
+static const char *usable_folder(struct diag *d, const char *name)
 {
     struct model_library *list = NULL;
     size_t n = model_libraries(d->m, name, &list);
@@ -24,7 +24,7 @@ static const char *folder_of(struct diag *d, const char *name)
 
 static const char *with_folder(struct diag *d, const char *path, const char *name)
 {
-    const char *dir = folder_of(d, name);
+    const char *dir = usable_folder(d, name);
     if (!dir || strstr(arena_printf(d->a, ":%s:", path), arena_printf(d->a, ":%s:", dir))) {
         return path;
     }
@@ -117,7 +117,7 @@ static void foresee(struct diag *d, struct diag_finding *f, const struct model_p
         size_t n = collectors[c](d, tried, &left);
         for (size_t i = 0; i < n; i++) {
             size_t known = d->report->findings.n;
-            if (left[i].request && !left[i].defect && !folder_of(d, left[i].name) &&
+            if (left[i].request && !left[i].defect && !usable_folder(d, left[i].name) &&
                 !diag_knows(d, left[i].name) && diag_rule_not_found(d, &left[i]) &&
                 d->report->findings.n > known) {
                 struct diag_finding *next = d->report->findings.items[known];

@@ -322,7 +322,7 @@ static void judge_import(struct diag_windows *n, const char *package)
 /* ------------------------------------------------------------------ cuDNN by order */
 
 /* NULL: the file does not say its version. */
-static const char *version_text(struct arena *a, const struct winldr_file *file)
+static const char *file_version(struct arena *a, const struct winldr_file *file)
 {
     struct pe_version v = file ? pe_version_read(&file->image) : (struct pe_version){0};
     return v.found ? arena_printf(a, "%u.%u.%u.%u", v.file[0], v.file[1], v.file[2], v.file[3])
@@ -335,12 +335,12 @@ static const char *release_beside(struct diag_windows *n, const struct winldr_mo
 {
     static const char *const names[] = {"cudnn64_9.dll", "cudnn_ops64_9.dll", "cudnn_cnn64_9.dll"};
     const char *folder = winldr_path_folder(n->arena, part->path);
-    const char *version = version_text(n->arena, part->file);
+    const char *version = file_version(n->arena, part->file);
     for (size_t i = 0; !version && i < sizeof names / sizeof *names; i++) {
         const struct winldr_entry *e =
             winldr_files_get(n->files, winldr_path_join(n->arena, folder, names[i]));
         bool readable = e->kind == WINLDR_ENTRY_FILE && e->file->image.state == PE_STATE_OK;
-        version = readable ? version_text(n->arena, e->file) : NULL;
+        version = readable ? file_version(n->arena, e->file) : NULL;
     }
     return version;
 }
@@ -381,7 +381,7 @@ static void judge_cudnn(struct diag_windows *n)
     if (!r || !part || !winldr_path_is_below(part->path, lib)) {
         return;
     }
-    const char *mine = version_text(a, r->module->file), *theirs = release_beside(n, part);
+    const char *mine = file_version(a, r->module->file), *theirs = release_beside(n, part);
     if (mine && theirs && strcmp(mine, theirs) == 0) {
         return;
     }

@@ -148,7 +148,7 @@ static const char *plain(struct arena *a, const json_t *value)
 #define TARGET_WORD "target "
 
 /* A key is a fact's name, or TARGET_WORD and a target. */
-static const json_t *value_of(const json_t *doc, const char *key)
+static const json_t *fact_value(const json_t *doc, const char *key)
 {
     return starts_with(key, TARGET_WORD) ? environment_of(doc, key + strlen(TARGET_WORD))
                                          : json_object_get(json_object_get(doc, "facts"), key);
@@ -203,7 +203,7 @@ static void compare_fact(struct fleet *f, const struct fleet_node *group, size_t
     value_list values = {0};
     size_t n_same = 0;
     for (size_t i = 0; i < n; i++) {
-        const char *text = plain(a, value_of(group[i].now, key));
+        const char *text = plain(a, fact_value(group[i].now, key));
         VEC_PUSH(a, &values, (struct value){&group[i], text});
     }
     qsort(values.items, values.n, sizeof *values.items, by_value);
@@ -386,7 +386,7 @@ static void find_changes(struct fleet *f, json_t *doc)
             json_object_foreach(keys, key, unused)
             {
                 (void)unused;
-                const json_t *before = value_of(n->before, key), *now = value_of(n->now, key);
+                const json_t *before = fact_value(n->before, key), *now = fact_value(n->now, key);
                 if (!json_equal(before, now) && (before || now)) {
                     put_change(a, changes, key, plain(a, before), plain(a, now));
                 }

@@ -19,7 +19,7 @@ struct html {
 /* ------------------------------------------------------------------ texts */
 
 /* Foreign text, printable and escaped. */
-static void put_text(const struct html *h, const char *text)
+static void html_put_text(const struct html *h, const char *text)
 {
     for (const char *s = str_printable(h->a, text); *s; s++) {
         switch (*s) {
@@ -61,7 +61,7 @@ static const char *member(const struct html *h, const json_t *object, const char
 static void put_cell(const struct html *h, const char *text)
 {
     fputs("<td>", h->file);
-    put_text(h, text);
+    html_put_text(h, text);
     fputs("</td>", h->file);
 }
 
@@ -73,12 +73,12 @@ static void put_names(const struct html *h, const json_t *names)
     fprintf(h->file, folded ? "<td><details><summary>%zu nodes: " : "<td>", n);
     for (size_t i = 0; i < n && i < NAMES_SHOWN; i++) {
         fputs(i ? ", " : "", h->file);
-        put_text(h, plain(h->a, json_array_get(names, i)));
+        html_put_text(h, plain(h->a, json_array_get(names, i)));
     }
     fputs(folded ? ", ...</summary>" : "", h->file);
     for (size_t i = NAMES_SHOWN; folded && i < n; i++) {
         fputs(i > NAMES_SHOWN ? ", " : "", h->file);
-        put_text(h, plain(h->a, json_array_get(names, i)));
+        html_put_text(h, plain(h->a, json_array_get(names, i)));
     }
     fputs(folded ? "</details></td>" : "</td>", h->file);
 }
@@ -158,9 +158,9 @@ static void put_causes(const struct html *h)
         const char *severity = member(h, one, "severity");
         fprintf(h->file, "<tr class=\"%s\"><td><code>",
                 strcmp(severity, "error") == 0 ? "error" : "warning");
-        put_text(h, member(h, one, "cause"));
+        html_put_text(h, member(h, one, "cause"));
         fputs("</code></td><td class=\"word\">", h->file);
-        put_text(h, severity);
+        html_put_text(h, severity);
         fprintf(h->file, "</td><td>%zu</td>", json_array_size(names));
         put_names(h, names);
         fputs("</tr>\n", h->file);

@@ -198,7 +198,7 @@ static void read_constant(struct reading *r)
 
 /* "2.21.5+cuda12.4" up to what cannot be part of a version; NULL unless a digit begins it and
  * it has a dot. */
-static const char *version_text(struct reading *r, const unsigned char *p, size_t n)
+static const char *version_at(struct reading *r, const unsigned char *p, size_t n)
 {
     size_t k = 0;
     while (k < n && k < TEXT_MAX && (isalnum(p[k]) || strchr(".+-", p[k])) && p[k]) {
@@ -223,7 +223,7 @@ static void family_read_text(struct reading *r)
             const unsigned char *comma = memmem(at, room, ", V", 3);
             at = comma ? comma + 3 : end;
         }
-        r->ret->version = version_text(r, at, (size_t)(end - at));
+        r->ret->version = version_at(r, at, (size_t)(end - at));
         if (r->ret->version) {
             r->ret->source = arena_printf(r->arena, "text at offset 0x%zx", (size_t)(p - data));
             return;
@@ -240,7 +240,7 @@ static void read_verdef(struct reading *r)
         const char *name = versions.defs[i].name;
         if (name && starts_with(name, r->recipe->text)) {
             name += strlen(r->recipe->text);
-            r->ret->version = version_text(r, (const unsigned char *)name, strlen(name));
+            r->ret->version = version_at(r, (const unsigned char *)name, strlen(name));
             r->ret->source = "symbol version definition";
             return;
         }
@@ -256,7 +256,7 @@ static void family_read_name(struct reading *r, const char *name, const char *so
         dots += tail[n] == '.';
     }
     if (!tail[n] && dots >= 1 && n <= TEXT_MAX) {
-        r->ret->version = version_text(r, (const unsigned char *)tail, n);
+        r->ret->version = version_at(r, (const unsigned char *)tail, n);
         r->ret->source = source;
     }
 }
@@ -271,7 +271,7 @@ static void read_debuglink(struct reading *r)
     const unsigned char *tail = elf_bytes(e, from, e->size - from);
     const unsigned char *p = tail ? memmem(tail, e->size - from, r->recipe->text, length) : NULL;
     const unsigned char *end = tail ? tail + (e->size - from) : NULL;
-    const char *version = p ? version_text(r, p + length, (size_t)(end - p) - length) : NULL;
+    const char *version = p ? version_at(r, p + length, (size_t)(end - p) - length) : NULL;
     size_t n = version ? strlen(version) : 0;
     if (n > 4 && strcmp(version + n - 4, ".sym") == 0) {
         r->ret->version = arena_strndup(r->arena, version, n - 4);

@@ -88,7 +88,7 @@ static void judge_programs(struct host_look *l, struct host_engine *e)
 
 /* ------------------------------------------------------------------ docker */
 
-static const char *text_of(struct host_look *l, const json_t *value)
+static const char *kept_text(struct host_look *l, const json_t *value)
 {
     const char *text = json_string_value(value);
     return text ? arena_strdup(l->arena, text) : NULL;
@@ -102,15 +102,15 @@ static void take_daemon_json(struct host_look *l, struct host_engine *e, const j
     size_t i;
     json_object_foreach(runtimes, name, value)
     {
-        const char *path = text_of(l, json_object_get(value, "path"));
+        const char *path = kept_text(l, json_object_get(value, "path"));
         if (is_toolkits(name)) { // with "runtimeType" no program is stated
             runtime_named(l, e, arena_strdup(l->arena, name))->path = path;
         }
     }
-    e->default_runtime = text_of(l, json_object_get(doc, "default-runtime"));
+    e->default_runtime = kept_text(l, json_object_get(doc, "default-runtime"));
     json_array_foreach(json_object_get(doc, "exec-opts"), i, option)
     {
-        const char *text = text_of(l, option);
+        const char *text = kept_text(l, option);
         if (text && starts_with(text, driver)) {
             e->cgroup_driver = text + sizeof driver - 1;
         }

@@ -16,7 +16,7 @@ const char *host_variable(const struct host *h, const char *name)
     return NULL;
 }
 
-static void set_variable(struct host *h, struct arena *a, struct host_setting x)
+static void host_set_variable(struct host *h, struct arena *a, struct host_setting x)
 {
     for (size_t i = 0; i < h->variables.n; i++) {
         if (strcmp(h->variables.items[i].name, x.name) == 0) {
@@ -38,7 +38,7 @@ void host_set_environment(struct host *h, struct arena *a, const char *const *en
         for (size_t i = 0; i < n; i++) {
             const char *value = env_value_of(env[i], *name);
             if (value) {
-                set_variable(h, a, (struct host_setting){*name, value});
+                host_set_variable(h, a, (struct host_setting){*name, value});
             }
         }
     }

@@ -46,7 +46,7 @@ const struct host_manager_words *host_manager_words(enum host_manager m)
     return m == HOST_MANAGER_NONE ? NULL : &words[m];
 }
 
-static const char *value_of(struct arena *a, struct str text, const char *key)
+static const char *manager_value(struct arena *a, struct str text, const char *key)
 {
     struct str value;
     if (!host_parse_key(text, key, '=', &value)) {
@@ -64,8 +64,9 @@ struct host_system host_system(struct root *r, struct arena *a)
     struct str text;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         if (root_read(r, a, paths[i], TEXT_MAX, &text) == 0) {
-            return (struct host_system){value_of(a, text, "ID"), value_of(a, text, "ID_LIKE"),
-                                        value_of(a, text, "VERSION_ID")};
+            return (struct host_system){manager_value(a, text, "ID"),
+                                        manager_value(a, text, "ID_LIKE"),
+                                        manager_value(a, text, "VERSION_ID")};
         }
     }
     return (struct host_system){0};

@@ -48,7 +48,7 @@ static const char *plain_key(struct arena *a, struct str key)
     return text;
 }
 
-static const char *value_of(struct arena *a, struct str text)
+static const char *toml_value(struct arena *a, struct str text)
 {
     text = str_trim(text);
     char quote = text.n >= 2 ? text.s[0] : 0;
@@ -80,7 +80,7 @@ bool host_toml_next(struct host_toml *t, struct arena *a)
         } else if (at < line.n) {
             const char *key = plain_key(a, (struct str){line.s, at});
             t->key = t->section && *t->section ? arena_printf(a, "%s.%s", t->section, key) : key;
-            t->value = value_of(a, (struct str){line.s + at + 1, line.n - at - 1});
+            t->value = toml_value(a, (struct str){line.s + at + 1, line.n - at - 1});
             return true;
         }
     }

@@ -454,8 +454,8 @@ static const char *address_of(struct arena *a, const char *location)
 }
 
 /* The driver of a device, by its value Driver ("{class}\0000"). */
-static struct host_fact driver_of(struct windows_look *w, struct hive_key device,
-                                  const char **ret_version)
+static struct host_fact device_driver(struct windows_look *w, struct hive_key device,
+                                      const char **ret_version)
 {
     struct arena *a = w->l->arena;
     struct hive_key key;
@@ -494,7 +494,7 @@ static void read_device(struct windows_look *w, const char *id, struct hive_key 
     }
     (void)id_behind(id, "REV_", 2, &g.revision);
     const char *version;
-    g.driver = driver_of(w, device, &version);
+    g.driver = device_driver(w, device, &version);
     g.bdf = address_of(a, text_value(w, &w->system, device, "LocationInformation"));
     (void)number_value(w, &w->system, device, "ConfigFlags", &flags);
     g.switched_off = (flags & FLAG_DISABLED) != 0;

@@ -211,8 +211,8 @@ static bool opening_find_place(struct opening *o, const char *name, struct image
 
 /* ------------------------------------------------------------------ documents */
 
-static const char *text_of(struct opening *o, const struct image_layer_place *place,
-                           const char *name)
+static const char *member_text(struct opening *o, const struct image_layer_place *place,
+                               const char *name)
 {
     if (place->outer) {
         (void)gm_err_set(o->err, GM_ERR_FORMAT, "%s of the image is not JSON",
@@ -289,7 +289,7 @@ static json_t *opening_document(struct opening *o, const char *name,
                          str_printable(o->a, name));
         return NULL;
     }
-    text = text ? text : text_of(o, &place, name);
+    text = text ? text : member_text(o, &place, name);
     if (!text || check_text(o, text, (size_t)place.size, name, digest) < 0) {
         return NULL;
     }

@@ -303,7 +303,7 @@ static bool read_in_vain(struct ask *k, const struct data *d, const struct verdi
     return false;
 }
 
-static const char *version_text(struct ask *k)
+static const char *asked_version(struct ask *k)
 {
     return k->q->version ? arena_printf(k->a, " %s", k->q->version) : "";
 }
@@ -333,7 +333,7 @@ static int say_no_build(struct ask *k, const struct data *d, const struct verdic
     }
     bool does = k->q->said & SAID_DOES;
     ask_say(k, "%s%s build of %s%s that was read%s is%s.", does ? "No: no" : "No",
-            w->by_default ? " default" : "", k->q->package, version_text(k),
+            w->by_default ? " default" : "", k->q->package, asked_version(k),
             k->q->version ? "" : judged_text(k, v), wanted_text(k, w));
     struct wanted any = *w;
     struct verdict rest = {.unknown = 0};
@@ -405,7 +405,7 @@ static int say_builds(struct ask *k, const struct data *d, const struct verdict 
         add_fit(k, d, &t, &v->fits.items[i], w);
     }
     ask_say_table(k,
-                  arena_printf(k->a, "%s%s%s, newest first", k->q->package, version_text(k),
+                  arena_printf(k->a, "%s%s%s, newest first", k->q->package, asked_version(k),
                                wanted_text(k, w)),
                   &t);
     for (size_t i = 0; i < v->fits.n && w->any_rocm; i++) { // where its wheels are
@@ -634,7 +634,7 @@ static int say_application(struct ask *k, const struct data *d, const struct wan
     if (!any) {
         HIT(k, KB_AREA_RELEASES, mine.items[mine.n - 1]);
         ask_say(k, "%s: no release of %s%s that was read admits a ctranslate2%s.",
-                k->q->said & SAID_DOES ? "No" : "None", k->q->package, version_text(k),
+                k->q->said & SAID_DOES ? "No" : "None", k->q->package, asked_version(k),
                 wanted_text(k, w));
         return 1;
     }
@@ -722,7 +722,7 @@ int form_builds(struct ask *k, struct gm_err *err)
         ask_missing(
             k, "%sfor %zu build%s of %s%s%s this was not read%s",
             cpu ? arena_printf(k->a, "the package index has no GPU code for %s; ", w.platform) : "",
-            v.unknown, v.unknown == 1 ? "" : "s", k->q->package, version_text(k),
+            v.unknown, v.unknown == 1 ? "" : "s", k->q->package, asked_version(k),
             cpu ? " elsewhere" : "",
             read_in_vain(k, &d, &v, &w) ? "; of those that were read none is" : "");
         return 0;

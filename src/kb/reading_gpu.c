@@ -15,7 +15,7 @@ static bool may_be_gpu(const struct reading *r, size_t i)
             (r->claims[i] == CLAIM_MEANS && reading_is_word(r->q, i, "jetson gpu")));
 }
 
-static const char *text_of(const struct reading *r, size_t from, size_t to)
+static const char *words_between(const struct reading *r, size_t from, size_t to)
 {
     const char *text = "";
     for (size_t i = from; i < to; i++) {
@@ -53,7 +53,7 @@ static const char *gpu_text(const struct reading *r, const struct kb_gpus *gpus,
                             size_t to)
 {
     const struct question_values *before = &r->q->values[KEY_GPU];
-    const char *text = text_of(r, from, to);
+    const char *text = words_between(r, from, to);
     const char *head = before->n ? gpu_head(r->a, before->items[before->n - 1]) : "";
     bool headed = head[0] &&
                   !starts_with(reading_lower_text(r->a, text), reading_lower_text(r->a, head)) &&
@@ -150,7 +150,7 @@ static void read_chips(struct reading *r, const struct kb_rocms *rocms)
             bool free = r->claims[i] == CLAIM_NONE &&
                         (n == 1 || (i + 1 < r->q->n && (r->claims[i + 1] == CLAIM_NONE ||
                                                         r->claims[i + 1] == CLAIM_NUMBER)));
-            const char *gfx = free ? target_of_chip(rocms, text_of(r, i, i + n)) : NULL;
+            const char *gfx = free ? target_of_chip(rocms, words_between(r, i, i + n)) : NULL;
             if (gfx) {
                 reading_key_add(r->q, KEY_GFX, gfx);
                 r->claims[i] = r->claims[i + n - 1] = CLAIM_DONE;
@@ -191,7 +191,7 @@ static void read_generations(struct reading *r, const struct kb_gpus *gpus)
                           (r->claims[i + 1] == CLAIM_NUMBER || r->claims[i + 1] == CLAIM_LOOSE ||
                            r->claims[i + 1] == CLAIM_NONE);
             bool free = r->claims[i] == CLAIM_NONE && (n == 1 || number);
-            const char *text = free ? generation_of(gpus, text_of(r, i, i + n)) : NULL;
+            const char *text = free ? generation_of(gpus, words_between(r, i, i + n)) : NULL;
             if (text) {
                 reading_key_add(r->q, KEY_GENERATION, text);
                 r->claims[i] = r->claims[i + n - 1] = CLAIM_DONE;

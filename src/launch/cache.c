@@ -160,7 +160,7 @@ static void put_bytes(struct writer *w, const void *data, size_t n)
     (void)fwrite(data, 1, n, w->file); // ferror() is asked at the end
 }
 
-static void put_text(struct writer *w, const char *text)
+static void cache_put_text(struct writer *w, const char *text)
 {
     char head[32];
     int n = snprintf(head, sizeof head, "%zu:", strlen(text));
@@ -173,7 +173,7 @@ static void put_number(struct writer *w, uint64_t value)
 {
     char text[32];
     (void)snprintf(text, sizeof text, "%" PRIu64, value);
-    put_text(w, text);
+    cache_put_text(w, text);
 }
 
 static void put_seen(struct writer *w, const char *path, const struct launch_identity *id)
@@ -183,17 +183,17 @@ static void put_seen(struct writer *w, const char *path, const struct launch_ide
     for (int i = 0; i < N_IDENTITY; i++) {
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%" PRIx64, i ? " " : "", id->v[i]);
     }
-    put_text(w, path);
-    put_text(w, text);
+    cache_put_text(w, path);
+    cache_put_text(w, text);
 }
 
 static void put_told(struct writer *w, const struct launch_told *items, size_t n)
 {
     put_number(w, n);
     for (size_t i = 0; i < n; i++) {
-        put_text(w, items[i].cause);
-        put_text(w, items[i].text);
-        put_text(w, items[i].of_program ? "program" : "machine");
+        cache_put_text(w, items[i].cause);
+        cache_put_text(w, items[i].text);
+        cache_put_text(w, items[i].of_program ? "program" : "machine");
     }
 }
 
@@ -202,20 +202,20 @@ static void put_launch(struct writer *w, const struct launch *l)
     put_number(w, l->changes.n);
     for (size_t i = 0; i < l->changes.n; i++) {
         const struct launch_change *c = &l->changes.items[i];
-        put_text(w, c->name);
-        put_text(w, c->value ? "set" : "unset");
-        put_text(w, c->value ? c->value : "");
+        cache_put_text(w, c->name);
+        cache_put_text(w, c->value ? "set" : "unset");
+        cache_put_text(w, c->value ? c->value : "");
     }
     put_number(w, l->links.n);
     for (size_t i = 0; i < l->links.n; i++) {
-        put_text(w, l->links.items[i].path);
-        put_text(w, l->links.items[i].target);
+        cache_put_text(w, l->links.items[i].path);
+        cache_put_text(w, l->links.items[i].target);
     }
     put_told(w, l->mends.items, l->mends.n);
     put_told(w, l->left.items, l->left.n);
     put_number(w, l->remarks.n);
     for (size_t i = 0; i < l->remarks.n; i++) {
-        put_text(w, l->remarks.items[i]);
+        cache_put_text(w, l->remarks.items[i]);
     }
 }
 
@@ -224,7 +224,7 @@ static int write_plan(FILE *file, const char *question, const struct launch_seen
 {
     struct writer w = {file, str_hash(NULL, 0)};
     put_bytes(&w, magic, sizeof magic - 1);
-    put_text(&w, question);
+    cache_put_text(&w, question);
     put_number(&w, seen->n);
     for (size_t i = 0; i < seen->cap; i++) {
         if (seen->slots[i].path) {
@@ -239,7 +239,7 @@ static int write_plan(FILE *file, const char *question, const struct launch_seen
 
 /* ------------------------------------------------------------------ the folder */
 
-static void name_of(const char *question, char *ret, size_t size)
+static void question_name(const char *question, char *ret, size_t size)
 {
     (void)snprintf(ret, size, "%016" PRIx64, str_hash(question, strlen(question)));
 }
@@ -273,7 +273,7 @@ static int write_in(int fd, const char *question, const struct launch_seen_set *
                     const struct launch *launch, struct gm_err *err)
 {
     char name[32], fresh[64];
-    name_of(question, name, sizeof name);
+    question_name(question, name, sizeof name);
     (void)snprintf(fresh, sizeof fresh, ".new-%s-%ld", name, (long)getpid());
     (void)unlinkat(fd, fresh, 0); // left by a process of that number that was killed
     int out = openat(fd, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -504,7 +504,7 @@ bool launch_cache_read(struct root *r, struct arena *a, const char *folder, cons
     struct str bytes;
     struct gm_err err;
     struct launch_cached cached;
-    name_of(question, name, sizeof name);
+    question_name(question, name, sizeof name);
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
     bool ok = fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&

@@ -49,7 +49,7 @@ static struct str take_name(struct str *s)
 }
 
 /* Whether the text begins with the word and a blank, which are taken off. */
-static bool take_word(struct str *s, const char *word)
+static bool take_keyword(struct str *s, const char *word)
 {
     size_t n = strlen(word);
     if (s->n <= n || !str_starts(*s, word) || !is_blank(s->s[n])) {
@@ -70,11 +70,11 @@ static void keep_import(struct arena *a, struct launch_imports *out, struct str 
  * module of its own. */
 static void read_statement(struct arena *a, struct launch_imports *out, struct str s, bool inside)
 {
-    if (take_word(&s, "import")) {
+    if (take_keyword(&s, "import")) {
         for (;;) {
             keep_import(a, out, take_name(&s), inside);
             s = skip_blanks(s);
-            if (take_word(&s, "as")) {
+            if (take_keyword(&s, "as")) {
                 (void)take_name(&s); // the local name
                 s = skip_blanks(s);
             }
@@ -84,13 +84,13 @@ static void read_statement(struct arena *a, struct launch_imports *out, struct s
             s.s++, s.n--;
         }
     }
-    if (!take_word(&s, "from")) {
+    if (!take_keyword(&s, "from")) {
         return;
     }
     struct str from = take_name(&s);
     s = skip_blanks(s);
     keep_import(a, out, from, inside);
-    if (!from.n || from.s[0] == '.' || !take_word(&s, "import")) {
+    if (!from.n || from.s[0] == '.' || !take_keyword(&s, "import")) {
         return;
     }
     for (;;) {
@@ -101,7 +101,7 @@ static void read_statement(struct arena *a, struct launch_imports *out, struct s
                         inside);
         }
         s = skip_blanks(s);
-        if (take_word(&s, "as")) {
+        if (take_keyword(&s, "as")) {
             (void)take_name(&s); // the local name
             s = skip_blanks(s);
         }

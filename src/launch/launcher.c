@@ -311,7 +311,7 @@ static int no_environment(struct launch_start *s, const char *name, const char *
         s, arena_printf(s->a, "the environment that %s uses is not found: %s", name, where));
 }
 
-static const char *set_variable(struct launch_start *s, const char *name)
+static const char *known_variable(struct launch_start *s, const char *name)
 {
     const char *value = launch_start_variable(s, name);
     return value && value != launch_unknown && *value ? value : NULL;
@@ -320,7 +320,7 @@ static const char *set_variable(struct launch_start *s, const char *name)
 /* As uv reads a flag (uv, EnvVars): what is not one of its words for yes is no. */
 static bool uv_flag(struct launch_start *s, const char *name)
 {
-    const char *value = set_variable(s, name);
+    const char *value = known_variable(s, name);
     return value && list_has_name("1 y yes t true on Y YES Yes T TRUE True ON On", value);
 }
 
@@ -332,10 +332,10 @@ static const char *uv_environment(struct launch_start *s, const given_list *give
 {
     static const char *const project[] = {"pyproject.toml", NULL}, *const venv[] = {".venv", NULL};
     const char *asked = given_value(given, "project", "project");
-    asked = asked ? asked : set_variable(s, "UV_PROJECT");
+    asked = asked ? asked : known_variable(s, "UV_PROJECT");
     const char *from = launch_start_path(s, asked ? asked : ".");
-    const char *active = set_variable(s, "VIRTUAL_ENV");
-    const char *named = set_variable(s, "UV_PROJECT_ENVIRONMENT");
+    const char *active = known_variable(s, "VIRTUAL_ENV");
+    const char *named = known_variable(s, "UV_PROJECT_ENVIRONMENT");
     bool no_project = given_value(given, "no-project", "no-project") || uv_flag(s, "UV_NO_PROJECT");
     const char *dir = no_project ? NULL : project_of(s, from, project);
     *ret_why = NULL;
@@ -393,8 +393,8 @@ static int start_uv(struct launch_start *s, const char *name, const given_list *
                     launch_words *w)
 {
     const char *folder = given_value(given, "directory", "directory"), *why = NULL;
-    folder = folder ? folder : set_variable(s, "UV_WORKING_DIR");
-    folder = folder ? folder : set_variable(s, "UV_WORKING_DIRECTORY");
+    folder = folder ? folder : known_variable(s, "UV_WORKING_DIR");
+    folder = folder ? folder : known_variable(s, "UV_WORKING_DIRECTORY");
     s->cwd = folder && launch_start_path(s, folder) ? launch_start_path(s, folder) : s->cwd;
     const char *own = uv_makes_its_own(s, name, given, w);
     if (own) {
@@ -425,7 +425,7 @@ static int start_project(struct launch_start *s, const char *name, const given_l
     const char *asked = given_value(given, "C", "directory");
     asked = asked ? asked : given_value(given, "p", "project");
     const char *dir = project_of(s, launch_start_path(s, asked ? asked : "."), files);
-    const char *active = set_variable(s, "VIRTUAL_ENV");
+    const char *active = known_variable(s, "VIRTUAL_ENV");
     const char *prefix = dir ? path_join(s->a, dir, ".venv") : NULL;
     bool hatch = strcmp(name, "hatch") == 0, own = prefix && !hatch && start_is_folder(s, prefix);
     if (active && !hatch && launch_start_path(s, active)) {
@@ -458,13 +458,14 @@ static const char *conda_prefix(struct launch_start *s, const char *name)
 {
     static const char *const homes[] = {".conda",    "miniconda3", "miniforge3",
                                         "anaconda3", "mambaforge", "micromamba"};
-    const char *exe = set_variable(s, "CONDA_EXE"), *home = set_variable(s, "HOME"), *found = NULL;
+    const char *exe = known_variable(s, "CONDA_EXE"), *home = known_variable(s, "HOME"),
+               *found = NULL;
     launch_words roots = {0};
     if (launch_start_find(s, "conda", &found) == 0 || (found = exe)) {
         VEC_PUSH(s->a, &roots, path_dir(s->a, path_dir(s->a, found)));
     }
-    if (set_variable(s, "MAMBA_ROOT_PREFIX")) {
-        VEC_PUSH(s->a, &roots, set_variable(s, "MAMBA_ROOT_PREFIX"));
+    if (known_variable(s, "MAMBA_ROOT_PREFIX")) {
+        VEC_PUSH(s->a, &roots, known_variable(s, "MAMBA_ROOT_PREFIX"));
     }
     VEC_PUSH(s->a, &roots, "/opt/conda");
     for (size_t i = 0; home && i < sizeof homes / sizeof *homes; i++) {
@@ -493,7 +494,7 @@ static int start_conda(struct launch_start *s, const char *name, const given_lis
     prefix = prefix                    ? launch_start_path(s, prefix)
              : env && strchr(env, '/') ? launch_start_path(s, env)
              : env                     ? conda_prefix(s, env)
-                                       : set_variable(s, "CONDA_PREFIX");
+                                       : known_variable(s, "CONDA_PREFIX");
     return prefix && start_is_folder(s, prefix)
                ? start_in(s, prefix, w)
                : no_environment(s, name,

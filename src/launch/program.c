@@ -43,7 +43,7 @@ static bool is_python(const struct launch_start *s, const char *path)
 /* ------------------------------------------------------------------ the words of Python */
 
 /* An option's value: the rest of its word, else the next word. */
-static const char *value_of(const launch_words *w, size_t *i, const char *rest)
+static const char *option_value(const launch_words *w, size_t *i, const char *rest)
 {
     if (*rest) {
         return rest;
@@ -58,10 +58,10 @@ static bool take_python_options(struct launch_start *s, const launch_words *w, s
     struct launch_program *p = s->out;
     for (const char *c = w->items[*i] + 1; *c; c++) {
         switch (*c) {
-        case 'c': p->code = value_of(w, i, c + 1); return true;
-        case 'm': p->module = value_of(w, i, c + 1); return true;
+        case 'c': p->code = option_value(w, i, c + 1); return true;
+        case 'm': p->module = option_value(w, i, c + 1); return true;
         case 'W':
-        case 'X': (void)value_of(w, i, c + 1); return false; // steps over it
+        case 'X': (void)option_value(w, i, c + 1); return false; // steps over it
         case 'E': p->ignores_python_variables = true; break;
         case 's': p->no_user_site = true; break;
         case 'I': p->ignores_python_variables = p->no_user_site = true; break;

@@ -96,7 +96,7 @@ static const char *output_of(struct shell *h, struct str command)
     return further ? NULL : path_dir(h->s->a, file);
 }
 
-static const char *variable(struct shell *h, struct str name)
+static const char *shell_variable(struct shell *h, struct str name)
 {
     uint64_t number = 0;
     if (str_u64(name, &number)) {
@@ -158,7 +158,7 @@ static void push_braced(struct shell *h, struct word *w, struct str inside, unsi
     while (n < inside.n && (shell_is_name_char(inside.s[n]) || strchr("[]@*#?", inside.s[n]))) {
         n++;
     }
-    const char *value = variable(h, (struct str){inside.s, n});
+    const char *value = shell_variable(h, (struct str){inside.s, n});
     if (n == inside.n) {
         push_variable(h, w, inside, value);
     } else {
@@ -177,7 +177,7 @@ static void push_named(struct shell *h, struct word *w, struct str *text)
     }
     if (n) {
         struct str name = {text->s, n};
-        push_variable(h, w, name, variable(h, name));
+        push_variable(h, w, name, shell_variable(h, name));
     } else if (text->n && strchr("@*#?!$-", *text->s)) {
         w->known = false;
         n = 1;
@@ -271,7 +271,7 @@ static bool take_all_words(struct shell *h, struct str *text, launch_words *out)
 }
 
 /* One word off the head, with its quotes and expansions taken. */
-static const char *take_word(struct shell *h, struct str *text)
+static const char *shell_take_word(struct shell *h, struct str *text)
 {
     struct word w = {.known = true};
     push(h, &w, "", 0);
@@ -324,7 +324,7 @@ static void take_redirection(struct shell *h, struct command *c)
     while (h->rest.n && strchr(" \t", *h->rest.s)) {
         h->rest.s++, h->rest.n--;
     }
-    const char *word = take_word(h, &h->rest);
+    const char *word = shell_take_word(h, &h->rest);
     if (document) {
         c->document = word;
     }
@@ -345,7 +345,7 @@ static void shell_take_words(struct shell *h, struct command *c)
         return;
     }
     const char *raw = h->rest.s;
-    const char *word = take_word(h, &h->rest);
+    const char *word = shell_take_word(h, &h->rest);
     if (word == launch_unknown || !is_descriptor(word, h->rest)) {
         size_t n = (size_t)(h->rest.s - raw);
         VEC_PUSH(h->s->a, &c->raws, arena_strndup(h->s->a, raw, n < 512 ? n : 512));

@@ -210,7 +210,7 @@ struct wanted {
     bool hidden;
 };
 
-static struct wanted version_of(const struct references *r, uint16_t versym)
+static struct wanted reference_version(const struct references *r, uint16_t versym)
 {
     static const struct reference none = {0};
     uint16_t index = versym & 0x7fff;
@@ -443,7 +443,7 @@ static void look_up_symbols(struct search *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct asked *asked = &s->asked[i];
-        asked->want = version_of(s->references, s->lookups[i].versym);
+        asked->want = reference_version(s->references, s->lookups[i].versym);
         asked->first = ask_first(s, asked->want.version, &s->lookups[i]);
     }
     elf_lookup_go(s->lookups, n);
@@ -474,7 +474,7 @@ static struct ldso_object *definer(struct ldso_process *p, struct ldso_object *o
         return NULL;
     }
     struct elf_lookup_key key = elf_lookup_key(sym.name);
-    struct wanted want = version_of(references, sym.versym);
+    struct wanted want = reference_version(references, sym.versym);
     if (o->file->image.symbolic && lookup_in(p, o, &key, want) == LOOKUP_FOUND) {
         return o;
     }
@@ -602,7 +602,7 @@ static const char *report_missing(struct ldso_process *p, struct ldso_object *o,
     for (size_t i = 0; i < missing->n; i++) {
         how = missing->items[i].index == index ? missing->items[i].how : how;
     }
-    const struct reference *want = version_of(references, sym.versym).version;
+    const struct reference *want = reference_version(references, sym.versym).version;
     const char *text = missing_text(p, o, sym.name, want, how);
     ldso_defect_add(
         p, (struct ldso_defect){.kind = fatal ? LDSO_SYMBOL_MISSING : LDSO_SYMBOL_MISSING_LAZY,

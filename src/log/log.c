@@ -162,7 +162,7 @@ void log_end(struct log *l)
 }
 
 /* What its words are asked of: of a long text the lines that were looked at. */
-static struct log_text text_of(const struct log *l)
+static struct log_text words_text(const struct log *l)
 {
     return l->is_long ? (struct log_text){l->hit, l->n_hit, l->hit_lines}
                       : (struct log_text){l->whole, l->n_whole, NULL};
@@ -192,7 +192,7 @@ static const struct log_fact **with_words(const struct log_result *r, const stru
 static void judge_words(struct log *l, struct arena *a, struct log_result *ret)
 {
     struct log_words words;
-    struct log_text text = text_of(l);
+    struct log_text text = words_text(l);
     words_judge(l->rules, a, &text, ret, &words);
     if (ret->n) {
         ret->n = words.healthy ? 0 : ret->n;

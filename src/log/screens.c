@@ -191,7 +191,7 @@ static void building_add(struct building *b, const char *name, struct str value)
     }
 }
 
-static const char *value_of(const struct building *b, const char *name)
+static const char *field_value(const struct building *b, const char *name)
 {
     for (size_t i = 0; i < b->n; i++) {
         if (strcmp(b->fields[i].name, name) == 0) {
@@ -260,7 +260,7 @@ static const char *interned(struct log_rules *r, const char *text)
 static void building_take_device(struct building *b, screen_take take, void *arg)
 {
     struct log_target target;
-    const char *device = value_of(b, "device");
+    const char *device = field_value(b, "device");
     if (device && gpu_by_pci(b->rules, device, true, &target)) {
         building_add(b, "arch", str_of(target.arch));
         take(arg, interned(b->rules, "gfx"), b->fields, b->n);
@@ -377,15 +377,15 @@ static const struct query_part {
 /* Fields of the row go into the facts that a table of nvidia-smi yields. */
 static void split_row(struct building *all, screen_take take, void *arg)
 {
-    bool total = value_of(all, "memory_total") != NULL;
+    bool total = field_value(all, "memory_total") != NULL;
     for (size_t i = 0; i < sizeof query_parts / sizeof *query_parts; i++) {
         struct building b = {.rules = all->rules, .state = all->state};
         for (size_t k = 0; k < 5 && query_parts[i].fields[k]; k++) {
-            const char *value = value_of(all, query_parts[i].fields[k]);
+            const char *value = field_value(all, query_parts[i].fields[k]);
             building_add(&b, query_parts[i].fields[k], str_of(value ? value : ""));
         }
         bool again = total && strcmp(query_parts[i].needs, "memory_used") == 0;
-        if (value_of(&b, query_parts[i].needs) && !again) {
+        if (field_value(&b, query_parts[i].needs) && !again) {
             building_add(&b, "vendor", STR("nvidia"));
             take(arg, interned(b.rules, query_parts[i].kind), b.fields, b.n);
         }

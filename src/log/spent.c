@@ -10,7 +10,7 @@ void spent_init(struct spent *to, struct arena *a, size_t n_owners)
     }
 }
 
-static const struct spent_process *process_of(const struct spent *s, uint64_t process)
+static const struct spent_process *spent_of(const struct spent *s, uint64_t process)
 {
     for (size_t i = 0; i < s->n; i++) {
         if (s->items[i].process == process) {
@@ -22,7 +22,7 @@ static const struct spent_process *process_of(const struct spent *s, uint64_t pr
 
 void spent_add(struct spent *s, uint64_t process, size_t owner)
 {
-    const struct spent_process *of = process_of(s, process);
+    const struct spent_process *of = spent_of(s, process);
     if (!of && s->n < SPENT_PROCESSES) {
         s->items[s->n].process = process;
         of = &s->items[s->n++];
@@ -43,6 +43,6 @@ void spent_forget(struct spent *s)
 
 bool spent_has(const struct spent *s, uint64_t process, size_t owner)
 {
-    const struct spent_process *of = process_of(s, process);
+    const struct spent_process *of = spent_of(s, process);
     return of && of->owners[owner / 64] >> (owner % 64) & 1;
 }

@@ -38,7 +38,7 @@ static bool is_same_fact(const struct log_fact *f, const struct log_said *said)
 }
 
 /* The line as evidence: several facts of one line share it. */
-static const char *text_of(struct log_store *s, const struct log_line *line)
+static const char *evidence_text(struct log_store *s, const struct log_line *line)
 {
     if (s->text && s->text_line == line->place && s->text_from == line->text) {
         return s->text;
@@ -109,7 +109,7 @@ bool store_add(struct log_store *s, size_t signature, const char *id, const stru
         .line = line->number,
         .place = line->place,
         .process = line->process,
-        .text = text_of(s, line),
+        .text = evidence_text(s, line),
         .fields = copy_fields(s, said->fields, said->n_fields),
         .n_fields = said->n_fields,
         .hash = hash,

@@ -590,9 +590,9 @@ static const char *library_named(struct arena *a, const struct line *line)
     return NULL;
 }
 
-static const struct log_fact *fact_of(struct log_rules *rules, const struct reading *r,
-                                      const struct guess *g, const struct line *line,
-                                      const char *rank)
+static const struct log_fact *words_fact(struct log_rules *rules, const struct reading *r,
+                                         const struct guess *g, const struct line *line,
+                                         const char *rank)
 {
     static const char *const names[FIELDS] = {"class", "rank",  "share",
                                               "words", "named", "instead"};
@@ -636,10 +636,10 @@ static void guess_tell(struct log_rules *rules, const struct reading *r, const s
     const struct line *first = strongest(r, g->first, NULL);
     const struct line *second = first ? strongest(r, g->first, first) : NULL;
     if (first) {
-        ret->facts[ret->n++] = fact_of(rules, r, g, first, "1");
+        ret->facts[ret->n++] = words_fact(rules, r, g, first, "1");
     }
     if (second) {
-        ret->facts[ret->n++] = fact_of(rules, r, g, second, "2");
+        ret->facts[ret->n++] = words_fact(rules, r, g, second, "2");
     }
 }
 

@@ -165,7 +165,7 @@ static json_t *result_of(const struct request *r, json_t **ret_error)
 }
 
 /* The version that a message of the stateless protocol names, or NULL. */
-static const char *version_of(const json_t *params)
+static const char *protocol_version(const json_t *params)
 {
     const json_t *meta = json_object_get(params, "_meta");
     return json_text(meta, META "protocolVersion");
@@ -206,7 +206,7 @@ static json_t *handle_object(const struct mcp_server *s, struct arena *a, const 
     if (!id) {
         return NULL;
     }
-    const char *version = version_of(params);
+    const char *version = protocol_version(params);
     if (version && strcmp(version, modern) != 0 && !is_older(version)) {
         return version_error(id, version);
     }

@@ -7,7 +7,7 @@
 
 /* ------------------------------------------------------------------ GPU code */
 
-static const char *key_of(struct model *m, const char *kind, const struct ldso_file *f)
+static const char *file_key(struct model *m, const char *kind, const struct ldso_file *f)
 {
     return arena_printf(m->arena, "%s %llx:%llx", kind, (unsigned long long)f->dev,
                         (unsigned long long)f->ino);
@@ -20,7 +20,7 @@ struct kept {
 static const struct gpu_code *code_of_file(struct model *m, const struct ldso_file *f,
                                            const char *path, enum gpu_reading reading)
 {
-    const char *key = key_of(m, reading == GPU_READ_ALL ? "gpu code, all" : "gpu code", f);
+    const char *key = file_key(m, reading == GPU_READ_ALL ? "gpu code, all" : "gpu code", f);
     struct kept *kept = ldso_store_recall(m->store, key);
     if (!kept) {
         struct gm_err err;
@@ -248,7 +248,7 @@ static void found_search(const unsigned char *data, uint64_t size, struct found 
 
 const struct model_numpy *model_numpy_of(struct model *m, const struct ldso_object *o)
 {
-    const char *key = o->file ? key_of(m, "numpy", o->file) : NULL;
+    const char *key = o->file ? file_key(m, "numpy", o->file) : NULL;
     struct model_numpy *known = key ? ldso_store_recall(m->store, key) : NULL;
     if (known) {
         return known;

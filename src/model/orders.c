@@ -262,7 +262,7 @@ static void orders_learn(struct orders *o, const struct model_process *p)
 
 /* " whisperx" of "import whisperx" and "use whisperx", " whisperx.asr" of "use torch in
  * whisperx.asr". */
-static const char *package_of(const char *step)
+static const char *step_package(const char *step)
 {
     const char *in = strstr(step, " in ");
     return in ? in + strlen(" in") : strchr(step, ' ');
@@ -276,7 +276,7 @@ static bool step_is_part(const char *step)
 /* Whether a step is of the package that is imported or used as a whole in another. */
 static bool step_is_of(const char *step, const char *whole)
 {
-    const char *name = package_of(whole), *own = package_of(step);
+    const char *name = step_package(whole), *own = step_package(step);
     size_t n = strlen(name);
     return strncmp(own, name, n) == 0 && (own[n] == '\0' || (own[n] == '.' && step_is_part(step)));
 }

@@ -44,7 +44,7 @@ static void add_scripts(struct model_target *t, const struct model_target_option
 }
 
 /* By its interpreter, where the prefix is the system's. */
-static const char *name_of(const struct model *m)
+static const char *target_name(const struct model *m)
 {
     const struct py_env *env = m->env;
     return !env                                            ? m->target_file
@@ -55,7 +55,7 @@ static const char *name_of(const struct model *m)
 const char *model_command(const struct model *m, const char *command, const char *options)
 {
     struct arena *a = m->arena;
-    const char *name = name_of(m), *text = arena_printf(a, "gpumend %s", command);
+    const char *name = target_name(m), *text = arena_printf(a, "gpumend %s", command);
     if (name) {
         text = arena_printf(a, "%s %s", text, str_shell_word(a, name));
     }

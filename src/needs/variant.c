@@ -83,7 +83,7 @@ static void add_archs(struct arena *a, json_t *list, const struct needs_range *r
     }
 }
 
-static json_t *list_of(const char *text)
+static json_t *list_of_one(const char *text)
 {
     json_t *list = json_array();
     json_add(list, json_string(text));
@@ -96,7 +96,7 @@ static json_t *variant_for(struct arena *a, const struct needs *n)
     json_t *variant = json_object(), *cpu = json_object();
     bool x86 = n->cpu_level && n->machine && strcmp(n->machine, "x86-64") == 0;
     if (x86) {
-        json_put(cpu, "level", list_of(arena_printf(a, "v%d", n->cpu_level)));
+        json_put(cpu, "level", list_of_one(arena_printf(a, "v%d", n->cpu_level)));
         json_put(variant, "x86_64", cpu);
     } else {
         json_decref(cpu);
@@ -114,7 +114,7 @@ static void put_nvidia(struct arena *a, const struct needs *n, json_t *variants)
         json_t *there = json_object_get(variants, label);
         if (!there) {
             json_t *nvidia = json_object();
-            json_put(nvidia, "cuda_version_lower_bound", list_of(bound));
+            json_put(nvidia, "cuda_version_lower_bound", list_of_one(bound));
             there = variant_for(a, n);
             json_put(there, "nvidia", nvidia);
             json_put(variants, label, there);

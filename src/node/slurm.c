@@ -18,7 +18,7 @@
 
 enum { GLIBC_MINOR_MAX = 99, CPU_LEVEL_MAX = 4 };
 
-static const char *driver_of(const json_t *doc)
+static const char *node_driver(const json_t *doc)
 {
     const char *driver = json_string_value(node_fact(doc, "driver"));
     return driver && node_driver_number(driver) ? driver : NULL;
@@ -91,7 +91,7 @@ static const char *memory_features(struct arena *a, const json_t *doc)
 
 const char *node_slurm_features(struct arena *a, const json_t *doc, const struct kb_drivers *d)
 {
-    const char *driver = driver_of(doc), *text = "gpumend";
+    const char *driver = node_driver(doc), *text = "gpumend";
     const json_t *gfx = node_fact(doc, "gfx");
     text = driver ? arena_printf(a, "%s,%s", text, driver_features(a, driver, d)) : text;
     text = compute_of(doc) ? arena_printf(a, "%s,%s", text, compute_features(a, compute_of(doc)))
@@ -123,7 +123,7 @@ static void put_number(json_t *o, const char *key, long long value)
 const char *node_slurm_extra(struct arena *a, const json_t *doc)
 {
     json_t *o = json_object();
-    const char *driver = driver_of(doc);
+    const char *driver = node_driver(doc);
     const json_t *gfx = node_fact(doc, "gfx");
     put_number(o, "gpumend_driver", driver ? node_driver_number(driver) : 0);
     put_number(o, "gpumend_compute", compute_of(doc));

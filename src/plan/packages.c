@@ -663,7 +663,7 @@ static bool is_move(const struct plan_solve_change *c)
 }
 
 /* "ctranslate2 from 4.5.0 to 4.8.5 and nvidia-cublas-cu12 to ..." for one of both kinds. */
-static const char *list_of(struct planner *p, const struct found *f, bool moves)
+static const char *changes_list(struct planner *p, const struct found *f, bool moves)
 {
     const struct plan_solve_answer *s = &f->answer;
     const char *text = "";
@@ -703,7 +703,8 @@ static const char *list_of_again(struct planner *p, const struct plan_way *way)
 /* "Move a from 1 to 2; install b 3; install c 4 again." */
 static const char *title_of(struct planner *p, const char *again, const struct found *f)
 {
-    const char *moves = f ? list_of(p, f, true) : "", *new = f ? list_of(p, f, false) : "";
+    const char *moves = f ? changes_list(p, f, true) : "",
+               *new = f ? changes_list(p, f, false) : "";
     const char *text = *moves ? arena_printf(p->a, "Move %s", moves) : "";
     text = *new ? arena_printf(p->a, "%s%s %s", text, *text ? "; install" : "Install", new) : text;
     text = *again

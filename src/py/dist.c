@@ -64,7 +64,7 @@ static void split_name(struct arena *a, struct str stem, struct py_dist *d)
 }
 
 /* By name; of equal names the earlier on sys.path first. */
-static int by_name(const void *x, const void *y)
+static int dists_by_name(const void *x, const void *y)
 {
     const struct py_dist *a = *(struct py_dist *const *)x, *b = *(struct py_dist *const *)y;
     int c = strcmp(a->name_normal, b->name_normal);
@@ -87,7 +87,7 @@ static void mark_shadowed(struct py_env *env)
     for (size_t i = 0; i < env->n_dists; i++) {
         sorted[i] = &env->dists[i];
     }
-    qsort(sorted, env->n_dists, sizeof *sorted, by_name);
+    qsort(sorted, env->n_dists, sizeof *sorted, dists_by_name);
     for (size_t i = 1; i < env->n_dists; i++) {
         struct py_dist *d = sorted[i], *before = sorted[i - 1];
         if (strcmp(d->name_normal, before->name_normal) != 0) {

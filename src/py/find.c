@@ -163,7 +163,7 @@ static int use_pyenv_shim(struct finder *f, const char *shim)
 }
 
 /* The word at the head, blanks before it skipped. */
-static struct str take_word(struct str *s)
+static struct str take_shebang_word(struct str *s)
 {
     *s = str_trim(*s);
     size_t n = 0;
@@ -180,7 +180,7 @@ static int use_script(struct finder *f, const char *path, struct str text)
 {
     struct arena *a = f->env->arena;
     struct str line = {text.s + 2, str_find_char(text, '\n') - 2};
-    struct str first = take_word(&line), second = take_word(&line);
+    struct str first = take_shebang_word(&line), second = take_shebang_word(&line);
     char *program = str_dup(a, first);
     char *name = str_dup(a, second);
     if (first.n && program[0] == '/' && is_python_name(path_base(program))) {

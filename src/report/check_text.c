@@ -86,7 +86,7 @@ static const char *known_packages(const struct page *p)
 }
 
 /* "venv, by uv", "conda, by pixi" */
-static const char *kind_of(const struct model *m)
+static const char *environment_kind(const struct model *m)
 {
     const char *kind = py_env_kind_name(m->env->kind), *by = m->env->manager;
     return by && strcmp(by, kind) != 0 ? arena_printf(m->arena, "%s, by %s", kind, by) : kind;
@@ -134,7 +134,7 @@ static void head_python(struct page *p)
     page_line(p, "Python",
               arena_printf(m->arena, "%s (%s, %s)",
                            e->executable ? e->executable : "no interpreter found",
-                           py_env_version(m->arena, e), kind_of(m)));
+                           py_env_version(m->arena, e), environment_kind(m)));
     p->prefix = p->brief ? NULL : shown_prefix(m);
     p->site = p->brief ? NULL : shown_site(m);
     if (p->prefix) {

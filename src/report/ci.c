@@ -96,7 +96,7 @@ static const char *file_uri(const struct model *m, const char *path)
 /* The file that the finding is about, otherwise what was looked at: GitHub refuses the whole log
  * for one result without a location, and wants a line also of a file that has none
  * (github/codeql-action#2459). Never NULL. */
-static const char *place_of(const struct model *m, const struct diag_finding *f)
+static const char *finding_place(const struct model *m, const struct diag_finding *f)
 {
     return f->culprit[0] == '/' ? f->culprit
            : m->target_file     ? m->target_file
@@ -114,7 +114,7 @@ static json_t *result_json(const struct model *m, const struct diag_finding *f)
     json_put(o, "message",
              message(m, arena_printf(m->arena, "%s%s", f->summary, repair_text(m, f))));
     json_t *place = json_object(), *physical = json_object(), *artifact = json_object();
-    json_put(artifact, "uri", out_json_text(m->arena, file_uri(m, place_of(m, f))));
+    json_put(artifact, "uri", out_json_text(m->arena, file_uri(m, finding_place(m, f))));
     json_put(physical, "artifactLocation", artifact);
     json_put(physical, "region", json_pack("{si si}", "startLine", 1, "endLine", 1));
     json_put(place, "physicalLocation", physical);

@@ -27,13 +27,13 @@ static const char *literal(struct arena *a, const char *value, const char *from,
     return out;
 }
 
-static const char *name_of(struct arena *a, const struct container_item *item)
+static const char *item_name(struct arena *a, const struct container_item *item)
 {
     struct str rest = str_of(item->value);
     return str_dup(a, str_cut(&rest, '='));
 }
 
-static const char *value_of(struct arena *a, const struct container_item *item)
+static const char *item_value(struct arena *a, const struct container_item *item)
 {
     struct str rest = str_of(item->value);
     (void)str_cut(&rest, '=');
@@ -114,8 +114,8 @@ static json_t *env_of(struct arena *a, const struct container_settings *s)
     json_t *list = json_array();
     for (size_t i = 0; i < s->env.n; i++) {
         const struct container_item *item = &s->env.items[i];
-        cdi_append(list, json_pack("{s:o, s:o}", "name", document_text(name_of(a, item)), "value",
-                                   document_text(literal(a, value_of(a, item), "$(", "$$("))));
+        cdi_append(list, json_pack("{s:o, s:o}", "name", document_text(item_name(a, item)), "value",
+                                   document_text(literal(a, item_value(a, item), "$(", "$$("))));
     }
     return list;
 }
@@ -292,11 +292,11 @@ static json_t *incus(struct arena *a, const struct container_settings *s)
         cdi_set(config, "nvidia.runtime", document_text(s->runtime.value));
     }
     for (size_t i = 0; i < s->env.n; i++) {
-        const char *name = name_of(a, &s->env.items[i]);
+        const char *name = item_name(a, &s->env.items[i]);
         bool driver = strcmp(name, capabilities) == 0;
         cdi_set(config,
                 driver ? "nvidia.driver.capabilities" : arena_printf(a, "environment.%s", name),
-                document_text(value_of(a, &s->env.items[i])));
+                document_text(item_value(a, &s->env.items[i])));
     }
     return json_pack("[{s:o, s:s, s:o}]", "config", config, "description", "the GPUs of this host",
                      "devices", incus_devices(a, s));
@@ -317,7 +317,8 @@ static json_t *devcontainer(struct arena *a, const struct container_settings *s)
         }
     }
     for (size_t i = 0; i < s->env.n; i++) {
-        cdi_set(env, name_of(a, &s->env.items[i]), document_text(value_of(a, &s->env.items[i])));
+        cdi_set(env, item_name(a, &s->env.items[i]),
+                document_text(item_value(a, &s->env.items[i])));
     }
     for (size_t i = 0; i < s->mounts.n; i++) {
         cdi_append(mounts, document_text(arena_printf(a, "type=bind,source=%s,target=%s,readonly",

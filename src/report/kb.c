@@ -19,7 +19,7 @@ static json_t *row_json(const struct kb_hit *hit)
     return item;
 }
 
-static bool has_text(const json_t *list, const char *text)
+static bool array_has_text(const json_t *list, const char *text)
 {
     size_t i;
     json_t *item;
@@ -39,7 +39,7 @@ static json_t *sources_json(const struct kb_answer *answer)
     for (size_t i = 0; i < answer->hits.n; i++) {
         const struct kb_origin *origin = answer->hits.items[i].origin;
         for (size_t s = 0; origin && s < origin->sources.n; s++) {
-            if (!has_text(list, origin->sources.items[s])) {
+            if (!array_has_text(list, origin->sources.items[s])) {
                 json_add(list, json_string_nocheck(origin->sources.items[s]));
             }
         }

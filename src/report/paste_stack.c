@@ -267,7 +267,7 @@ static bool is_shown(const char *entry)
            !starts_with(entry, "HOME=");
 }
 
-static size_t variable(struct paste *p, const char *entry)
+static size_t paste_variable(struct paste *p, const char *entry)
 {
     size_t n = strcspn(entry, "=");
     if (!entry[n] || !is_shown(entry)) {
@@ -284,12 +284,12 @@ static void variables(struct paste *p)
     size_t n = 0;
     paste_section(p, "Variables");
     for (size_t i = 0; i < m->config.n_env && n < VARIABLES_MAX; i++) {
-        n += variable(p, m->config.env[i]);
+        n += paste_variable(p, m->config.env[i]);
     }
     for (size_t i = 0; m->host && i < m->host->variables.n && n < VARIABLES_MAX; i++) {
         const struct host_setting *s = &m->host->variables.items[i];
         if (s->value && !env_value(m->config.env, m->config.n_env, s->name)) {
-            n += variable(p, arena_printf(p->a, "%s=%s", s->name, s->value));
+            n += paste_variable(p, arena_printf(p->a, "%s=%s", s->name, s->value));
         }
     }
     if (n == 0) {

@@ -40,7 +40,7 @@ static const struct host_gpu *gpu_of(const struct host *h)
     return best;
 }
 
-static const char *driver_of(const struct host *h, const struct host_gpu *g)
+static const char *machine_driver(const struct host *h, const struct host_gpu *g)
 {
     struct py_version v;
     const char *texts[] = {h->nvidia.module.value, h->nvidia.versions_match.value,
@@ -84,7 +84,7 @@ static void take_host(const struct host *h, struct setup_machine *ret)
                     : machine == EM_X86_64  ? "linux-x86-64"
                     : machine == EM_AARCH64 ? "linux-aarch64"
                                             : NULL;
-    ret->driver = ret->gpu && ret->gpu->vendor == HOST_NVIDIA ? driver_of(h, ret->gpu) : NULL;
+    ret->driver = ret->gpu && ret->gpu->vendor == HOST_NVIDIA ? machine_driver(h, ret->gpu) : NULL;
 }
 
 void setup_machine_read(struct model *m, const char *shown, struct setup_machine *ret)
@@ -132,7 +132,7 @@ static const struct setup_system *system_of(const char *name, size_t *ret_length
     return &systems[0];
 }
 
-static struct host_fact fact_of(const char *value)
+static struct host_fact named_fact(const char *value)
 {
     return value ? (struct host_fact){.state = HOST_YES, .value = value}
                  : (struct host_fact){.state = HOST_UNKNOWN, .why = "only the name is known"};
@@ -174,10 +174,10 @@ static void fill_gpu(const struct kb_gpu *g, bool tegra, struct arena *a, struct
         .name = arena_printf(a, "%s %s", amd ? "AMD" : "NVIDIA", g->name),
         .chip = g->chips.n ? g->chips.items[0] : NULL,
         .integrated = tegra,
-        .driver = fact_of(NULL),
-        .architecture = fact_of(g->generation),
-        .compute_capability = fact_of(g->capability),
-        .gfx = fact_of(g->gfx),
+        .driver = named_fact(NULL),
+        .architecture = named_fact(g->generation),
+        .compute_capability = named_fact(g->capability),
+        .gfx = named_fact(g->gfx),
         .model_memory_gib = (unsigned)g->memory_gib,
         .usable = HOST_UNKNOWN,
     };
@@ -214,7 +214,7 @@ int setup_machine_named(struct kb *kb, struct arena *a, const char *name, struct
     }
     struct host *h = arena_alloc(a, sizeof *h);
     *h = (struct host){.machine = is_of_arm(gpu) ? EM_AARCH64 : EM_X86_64};
-    h->os = fact_of(system->os);
+    h->os = named_fact(system->os);
     h->windows.is_windows.state = system->windows ? HOST_YES : HOST_NO;
     h->wsl.is_wsl.state = system->wsl ? HOST_YES : HOST_NO;
     h->tegra.is_tegra.state = tegra ? HOST_YES : HOST_NO;
@@ -222,7 +222,7 @@ int setup_machine_named(struct kb *kb, struct arena *a, const char *name, struct
     h->pci.state = HOST_YES;
     if (!cpu) {
         struct host_gpu one = {.vendor = HOST_INTEL, .kind = "pci", .name = arc};
-        one.driver = one.compute_capability = one.gfx = fact_of(NULL);
+        one.driver = one.compute_capability = one.gfx = named_fact(NULL);
         if (!arc) {
             fill_gpu(list.items.items[0], tegra, a, &one);
         }

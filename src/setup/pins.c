@@ -116,7 +116,7 @@ static const char *audio_torch(const struct finder *f, const char *version)
     return minor >= 11 ? ">=2.11" : arena_printf(f->a, "==%d.%d.*", atoi(version), minor);
 }
 
-static struct plan_solve_release release_of(const struct finder *f, const struct kb_release *r)
+static struct plan_solve_release pinned_release(const struct finder *f, const struct kb_release *r)
 {
     need_list needs = {0};
     bool gpu = f->device != CHOOSE_DEVICE_CPU;
@@ -165,7 +165,7 @@ static int newest_first(const void *x, const void *y)
 }
 
 /* The solver's view of a package, made once for each Python. */
-static const struct plan_solve_package *package_of(void *arg, const char *name)
+static const struct plan_solve_package *find_pinned(void *arg, const char *name)
 {
     struct finder *f = arg;
     for (size_t i = 0; i < f->packages.n; i++) {
@@ -189,7 +189,7 @@ static const struct plan_solve_package *package_of(void *arg, const char *name)
          * with. */
         if (wheel_fits(f, r) && r->compiled_needs.n == 0 &&
             setup_engine_fits(f, name, r->version) && setup_cudnn_fits(f, r)) {
-            VEC_PUSH(f->a, &list, release_of(f, r));
+            VEC_PUSH(f->a, &list, pinned_release(f, r));
         } else if (has_platforms) {
             VEC_PUSH(f->a, &refused, r->version);
         }
@@ -219,7 +219,7 @@ static bool solve_release(struct finder *f, const struct plan_solve_package *p,
     const struct plan_solve_goal goal = {
         .package = p, .releases = r, .n_releases = 1, .why = "asked for"};
     const struct plan_solve_problem problem = {
-        .find = package_of, .arg = f, .goals = &goal, .n_goals = 1};
+        .find = find_pinned, .arg = f, .goals = &goal, .n_goals = 1};
     solve(f->a, &problem, ret);
     return ret->outcome == PLAN_SOLVE_FOUND;
 }
@@ -319,7 +319,7 @@ static void pins_keep(struct finder *f, const struct plan_solve_answer *answer,
 static bool find_for_python(struct finder *f, struct setup_pins *ret)
 {
     f->packages.n = 0;
-    const struct plan_solve_package *p = package_of(f, package_name(f));
+    const struct plan_solve_package *p = find_pinned(f, package_name(f));
     for (size_t i = 0; i < p->n_releases; i++) {
         struct plan_solve_answer answer;
         if (solve_release(f, p, &p->releases[i], &answer) && has_engines(f, &answer)) {

@@ -38,7 +38,7 @@ static bool has_releases(const struct planner *p, const char *package)
     return false;
 }
 
-static bool has_text(struct kb_strs list, const char *text)
+static bool strs_have_text(struct kb_strs list, const char *text)
 {
     for (size_t i = 0; i < list.n; i++) {
         if (strcmp(list.items[i], text) == 0) {
@@ -61,8 +61,8 @@ static bool knows_code(const struct planner *p, struct str engine, enum host_sta
             continue;
         }
         known = true;
-        if (has_text(b->index_platforms, p->m->platform) ||
-            has_text(b->platforms, p->m->platform) || x86) {
+        if (strs_have_text(b->index_platforms, p->m->platform) ||
+            strs_have_text(b->platforms, p->m->platform) || x86) {
             *ret_platform = HOST_YES;
         } else if (!b->index_platforms.n && *ret_platform == HOST_NO) {
             *ret_platform = HOST_UNKNOWN;
@@ -89,9 +89,10 @@ static const struct kb_build *rocm_build(const struct planner *p)
     const struct kb_build *found = NULL;
     for (size_t i = 0; i < p->builds.n; i++) {
         const struct kb_build *b = &p->builds.rows[i];
-        bool here = b->platforms.n ? has_text(b->platforms, p->m->platform)
+        bool here = b->platforms.n ? strs_have_text(b->platforms, p->m->platform)
                                    : strcmp(p->m->platform, "linux-x86-64") == 0;
-        if (b->rocm && here && is_engine(p, b->package) && has_text(b->gfx, p->m->gpu->gfx.value)) {
+        if (b->rocm && here && is_engine(p, b->package) &&
+            strs_have_text(b->gfx, p->m->gpu->gfx.value)) {
             found = b;
         }
     }
@@ -117,9 +118,9 @@ static const char *amd_refusal(const struct planner *p, struct str engine, bool 
         // Of torch's builds for Windows only those of AMD itself are for ROCm.
         known = known || b->sm.n || b->gfx.n;
         any = any || b->rocm;
-        bool fits = b->rocm && (b->platforms.n ? has_text(b->platforms, p->m->platform)
+        bool fits = b->rocm && (b->platforms.n ? strs_have_text(b->platforms, p->m->platform)
                                                : strcmp(p->m->platform, "linux-x86-64") == 0);
-        serves = serves || (fits && has_text(b->gfx, p->m->gpu->gfx.value));
+        serves = serves || (fits && strs_have_text(b->gfx, p->m->gpu->gfx.value));
         here = here || fits;
     }
     const char *name = engine_shown(p, engine);

@@ -77,7 +77,7 @@ static bool base64_bytes(struct arena *a, const char *s, size_t n, struct str *r
 /* ------------------------------------------------------------------ values */
 
 /* A text without NUL; *ret NULL for null or nothing. */
-static bool text_of(struct decoder *d, const json_t *value, const char **ret)
+static bool decode_text(struct decoder *d, const json_t *value, const char **ret)
 {
     *ret = NULL;
     if (!value || json_is_null(value)) {
@@ -109,7 +109,7 @@ static bool texts_of(struct decoder *d, const json_t *list, snapshot_texts *ret)
     json_array_foreach((json_t *)(uintptr_t)list, i, item)
     {
         const char *s;
-        if (!text_of(d, item, &s) || !s) {
+        if (!decode_text(d, item, &s) || !s) {
             return false;
         }
         VEC_PUSH(d->arena, ret, s);
@@ -271,7 +271,7 @@ static bool add_failed(struct decoder *d, const struct snap_node *dir, const jso
                        int error)
 {
     const char *text;
-    if (!text_of(d, name, &text) || !node_is_name(text)) {
+    if (!decode_text(d, name, &text) || !node_is_name(text)) {
         return false;
     }
     const char *slash = dir->path[1] ? "/" : "";
@@ -345,7 +345,7 @@ static bool node_read_device(const json_t *o, struct snap_node *n)
 static bool read_link(struct decoder *d, const json_t *o, struct snap_node *n)
 {
     if (!rc_of(o, "readlink", -1, &n->link_rc) ||
-        !text_of(d, json_object_get(o, "target"), &n->link)) {
+        !decode_text(d, json_object_get(o, "target"), &n->link)) {
         return false;
     }
     if (n->link) {
@@ -384,7 +384,7 @@ static int read_node(struct decoder *d, const json_t *o, size_t index)
 {
     const char *path;
     enum snap_type type;
-    if (!text_of(d, json_object_get(o, "path"), &path) || !path || !is_plain_path(path)) {
+    if (!decode_text(d, json_object_get(o, "path"), &path) || !path || !is_plain_path(path)) {
         return decoder_bad(d, "files", "a path that is not plain");
     }
     if (!type_named(json_object_get(o, "type"), &type)) {
@@ -408,8 +408,8 @@ static int read_node(struct decoder *d, const json_t *o, size_t index)
 static int read_relations(struct decoder *d, const json_t *o)
 {
     const char *path, *same;
-    if (!text_of(d, json_object_get(o, "path"), &path) ||
-        !text_of(d, json_object_get(o, "same_as"), &same)) {
+    if (!decode_text(d, json_object_get(o, "path"), &path) ||
+        !decode_text(d, json_object_get(o, "same_as"), &same)) {
         return decoder_bad(d, "files", "a path that is not a text");
     }
     struct snap_node *n = snap_find(&d->s->files, path);
@@ -484,11 +484,11 @@ static bool decoder_read_target(struct decoder *d, const json_t *o)
 {
     struct snapshot *s = d->s;
     s->redacted = json_is_true(json_object_get(o, "redacted"));
-    return text_of(d, json_object_get(o, "kind"), &s->kind) &&
-           text_of(d, json_object_get(o, "path"), &s->path) &&
-           text_of(d, json_object_get(o, "root"), &s->root) &&
-           text_of(d, json_object_get(o, "imports"), &s->imports) &&
-           text_of(d, json_object_get(o, "made"), &s->made) && s->kind;
+    return decode_text(d, json_object_get(o, "kind"), &s->kind) &&
+           decode_text(d, json_object_get(o, "path"), &s->path) &&
+           decode_text(d, json_object_get(o, "root"), &s->root) &&
+           decode_text(d, json_object_get(o, "imports"), &s->imports) &&
+           decode_text(d, json_object_get(o, "made"), &s->made) && s->kind;
 }
 
 static bool are_variables(const snapshot_texts *env)
@@ -506,7 +506,7 @@ static bool read_start(struct decoder *d, const json_t *o)
     struct snapshot *s = d->s;
     json_int_t uid, minor = 0;
     if (!texts_of(d, json_object_get(o, "env"), &s->env) || !are_variables(&s->env) ||
-        !text_of(d, json_object_get(o, "cwd"), &s->cwd) || !s->cwd || s->cwd[0] != '/' ||
+        !decode_text(d, json_object_get(o, "cwd"), &s->cwd) || !s->cwd || s->cwd[0] != '/' ||
         !integer_in(o, "uid", 0, UINT32_MAX, &uid)) {
         return false;
     }
@@ -525,7 +525,8 @@ static bool read_mappings(struct decoder *d, const json_t *list, struct model_li
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_array_get(list, i);
         struct model_mapping m = {.deleted = json_is_true(json_object_get(item, "deleted"))};
-        if (!text_of(d, json_object_get(item, "path"), &m.path) || !m.path || m.path[0] != '/') {
+        if (!decode_text(d, json_object_get(item, "path"), &m.path) || !m.path ||
+            m.path[0] != '/') {
             return false;
         }
         VEC_PUSH(d->arena, &live->mappings, m);
@@ -543,9 +544,9 @@ static bool read_children(struct decoder *d, const json_t *list, struct model_li
         snapshot_texts modules = {0};
         json_int_t pid;
         if (n > MODEL_CHILDREN_MAX || !integer_in(item, "pid", 1, 4194304, &pid) ||
-            !text_of(d, json_object_get(item, "name"), &c.name) ||
-            !text_of(d, json_object_get(item, "exe"), &c.exe) ||
-            !text_of(d, json_object_get(item, "driver"), &c.driver) ||
+            !decode_text(d, json_object_get(item, "name"), &c.name) ||
+            !decode_text(d, json_object_get(item, "exe"), &c.exe) ||
+            !decode_text(d, json_object_get(item, "driver"), &c.driver) ||
             !texts_of(d, json_object_get(item, "modules"), &modules)) {
             return false;
         }
@@ -563,22 +564,22 @@ static bool read_live(struct decoder *d, const json_t *o, int pid)
 {
     struct model_live *live = arena_alloc(d->arena, sizeof *live);
     snapshot_texts env = {0}, late = {0};
-    if (!text_of(d, json_object_get(o, "exe"), &live->exe) || !live->exe || live->exe[0] != '/' ||
-        !text_of(d, json_object_get(o, "cwd"), &live->cwd) || !live->cwd || live->cwd[0] != '/' ||
-        !texts_of(d, json_object_get(o, "env"), &env) || !are_variables(&env) ||
-        !texts_of(d, json_object_get(o, "late_folders"), &late) ||
+    if (!decode_text(d, json_object_get(o, "exe"), &live->exe) || !live->exe ||
+        live->exe[0] != '/' || !decode_text(d, json_object_get(o, "cwd"), &live->cwd) ||
+        !live->cwd || live->cwd[0] != '/' || !texts_of(d, json_object_get(o, "env"), &env) ||
+        !are_variables(&env) || !texts_of(d, json_object_get(o, "late_folders"), &late) ||
         !read_mappings(d, json_object_get(o, "mappings"), live) ||
         !read_children(d, json_object_get(o, "children"), live)) {
         return false;
     }
     const json_t *id = json_object_get(o, "container_id");
-    if (id && (!text_of(d, id, &live->container_id) ||
-               !text_of(d, json_object_get(o, "container_engine"), &live->container_engine) ||
+    if (id && (!decode_text(d, id, &live->container_id) ||
+               !decode_text(d, json_object_get(o, "container_engine"), &live->container_engine) ||
                !live->container_id || !live->container_engine)) {
         return false;
     }
     const json_t *argv0 = json_object_get(o, "argv0");
-    if (argv0 && !text_of(d, argv0, &live->argv0)) {
+    if (argv0 && !decode_text(d, argv0, &live->argv0)) {
         return false;
     }
     live->pid = pid;
@@ -603,9 +604,9 @@ static bool read_facts(struct decoder *d, const json_t *o, const json_t *target)
     struct ldso_cpu *c = &d->s->cpu;
     if (!integer_in(cpu, "machine", 0, UINT16_MAX, &machine) ||
         !integer_in(cpu, "level", 0, 4, &level) ||
-        !text_of(d, json_object_get(cpu, "platform"), &c->platform) || !c->platform ||
+        !decode_text(d, json_object_get(cpu, "platform"), &c->platform) || !c->platform ||
         strchr(c->platform, '/') || strlen(c->platform) > 64 ||
-        !text_of(d, json_object_get(cpu, "why"), &c->why)) {
+        !decode_text(d, json_object_get(cpu, "why"), &c->why)) {
         return false;
     }
     if (page_size && !json_is_null(page_size) &&
@@ -627,7 +628,7 @@ static int decoder_read_document(struct decoder *d, const json_t *doc)
 {
     const char *kind;
     json_int_t schema;
-    if (!text_of(d, json_object_get(doc, "kind"), &kind) || !kind ||
+    if (!decode_text(d, json_object_get(doc, "kind"), &kind) || !kind ||
         strcmp(kind, "snapshot") != 0) {
         return decoder_bad(d, "the document", "it is not a snapshot");
     }
@@ -636,7 +637,7 @@ static int decoder_read_document(struct decoder *d, const json_t *doc)
                           "its schema is not 1: another gpumend made it");
     }
     const json_t *target = json_object_get(doc, "target");
-    if (!text_of(d, json_object_get(doc, "gpumend"), &d->s->gpumend) ||
+    if (!decode_text(d, json_object_get(doc, "gpumend"), &d->s->gpumend) ||
         !decoder_read_target(d, target)) {
         return decoder_bad(d, "target", "what is said of it makes no sense");
     }

@@ -183,7 +183,7 @@ static int read_variants(struct reader *r, json_t *object, struct variant_docume
 }
 
 /* "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json": the version of the format. */
-static const char *version_of(struct arena *a, const char *url)
+static const char *url_version(struct arena *a, const char *url)
 {
     const char *name = url ? path_base(url) : "";
     size_t n = strlen(name);
@@ -194,7 +194,7 @@ static const char *version_of(struct arena *a, const char *url)
 static int check_version(struct reader *r, json_t *doc, struct variant_document *ret)
 {
     const char *url = json_text(doc, "$schema");
-    ret->version = version_of(r->a, url);
+    ret->version = url_version(r->a, url);
     for (size_t i = 0; ret->version && i < sizeof versions / sizeof *versions; i++) {
         if (strcmp(versions[i], ret->version) == 0) {
             return 0;

@@ -124,8 +124,8 @@ static size_t index_in(const variant_texts *first, const variant_texts *then, co
     return first && at < n ? at : n + (then ? index_of(then, text) : 0);
 }
 
-static struct key key_of(struct arena *a, const struct variant_document *doc,
-                         const struct variant_machine *m, const struct variant_judged *j)
+static struct key variant_key(struct arena *a, const struct variant_document *doc,
+                              const struct variant_machine *m, const struct variant_judged *j)
 {
     const struct variant_feature *f = j->asked;
     const struct variant_feature *order = find_feature(&doc->orders, f->ns, "");
@@ -188,7 +188,7 @@ void variant_rank(struct arena *a, const struct variant_document *doc,
         struct sorted one = {.ranked.variant = &doc->variants.items[i]};
         variant_judge(a, doc, one.ranked.variant, m, &one.ranked.verdict);
         for (size_t k = 0; k < one.ranked.verdict.features.n; k++) {
-            VEC_PUSH(a, &one.keys, key_of(a, doc, m, &one.ranked.verdict.features.items[k]));
+            VEC_PUSH(a, &one.keys, variant_key(a, doc, m, &one.ranked.verdict.features.items[k]));
         }
         if (one.keys.n) {
             qsort(one.keys.items, one.keys.n, sizeof *one.keys.items, compare_keys);

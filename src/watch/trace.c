@@ -14,7 +14,7 @@ enum { PIECE_BYTES = 64 << 10, LINE_BYTES_MAX = 64 << 10, KEPT_BYTES_MAX = 512 <
 
 /* ------------------------------------------------------------------ members of a line */
 
-static const char *text_of(struct watch_trace *t, json_t *line, const char *key)
+static const char *event_text(struct watch_trace *t, json_t *line, const char *key)
 {
     const char *text = json_text(line, key);
     return text ? arena_strdup(t->a, text) : NULL;
@@ -200,7 +200,7 @@ static void abandon_all(struct watch_trace *t, struct watch_process *p)
 
 /* ------------------------------------------------------------------ processes */
 
-static struct watch_process *process_of(struct watch_trace *t, int pid)
+static struct watch_process *process_by_pid(struct watch_trace *t, int pid)
 {
     for (size_t i = t->processes.n; i > 0; i--) {
         if (t->processes.items[i - 1]->pid == pid) {
@@ -232,8 +232,8 @@ static void trace_on_start(struct watch_trace *t, struct watch_process *before, 
         before->replaced = true;
     }
     struct watch_process *p = trace_new_process(t, line);
-    p->exe = text_of(t, line, "exe");
-    p->cwd = text_of(t, line, "cwd");
+    p->exe = event_text(t, line, "exe");
+    p->cwd = event_text(t, line, "cwd");
     p->env_cut = is_cut(line);
     json_object_foreach(json_object_get(line, "env"), key, value)
     {
@@ -246,7 +246,7 @@ static void trace_on_start(struct watch_trace *t, struct watch_process *before, 
 
 static void on_fork(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    struct watch_process *parent = process_of(t, (int)line_number(line, "ppid"));
+    struct watch_process *parent = process_by_pid(t, (int)line_number(line, "ppid"));
     (void)p;
     if (!parent) {
         return;
@@ -277,8 +277,8 @@ static struct watch_load *new_load(struct watch_trace *t, struct watch_process *
 {
     end_load(t, p, thread);
     VEC_PUSH(t->a, &p->loads,
-             (struct watch_load){.name = text_of(t, line, "name"),
-                                 .caller = text_of(t, line, "caller"),
+             (struct watch_load){.name = event_text(t, line, "name"),
+                                 .caller = event_text(t, line, "caller"),
                                  .reused = true,
                                  .tid = thread->tid,
                                  .time_us = line_number(line, "time_us"),
@@ -305,20 +305,20 @@ static void on_dlopen(struct watch_trace *t, struct watch_process *p, json_t *li
 {
     struct watch_thread *thread = thread_of(t, p, line);
     struct watch_load *l = load_now(p, thread);
-    if (!goes_on(l, text_of(t, line, "name"), text_of(t, line, "caller"))) {
+    if (!goes_on(l, event_text(t, line, "name"), event_text(t, line, "caller"))) {
         l = new_load(t, p, thread, line);
-        l->interposed_by = text_of(t, line, "interposed_by");
+        l->interposed_by = event_text(t, line, "interposed_by");
     }
     l->flags = (unsigned)line_number(line, "flags");
     l->space = line_number(line, "namespace");
-    l->loader_caller = text_of(t, line, "caller");
+    l->loader_caller = event_text(t, line, "caller");
     l->unknown |= is_cut(line);
 }
 
 static void on_request(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    const char *name = text_of(t, line, "name");
-    const char *caller = text_of(t, line, "caller");
+    const char *name = event_text(t, line, "name");
+    const char *caller = event_text(t, line, "caller");
     enum ldso_request_kind kind = request_kind(json_text(line, "kind"));
     struct watch_thread *thread = thread_of(t, p, line);
     trace_settle(t, p, thread, NULL);
@@ -353,15 +353,15 @@ static void on_candidate(struct watch_trace *t, struct watch_process *p, json_t 
     struct watch_request *r = thread->request < 0 ? NULL : &p->requests.items[thread->request];
     if (r) {
         VEC_PUSH(t->a, &r->candidates,
-                 (struct watch_candidate){.path = text_of(t, line, "path"),
-                                          .via = text_of(t, line, "via"),
-                                          .result = text_of(t, line, "result")});
+                 (struct watch_candidate){.path = event_text(t, line, "path"),
+                                          .via = event_text(t, line, "via"),
+                                          .result = event_text(t, line, "result")});
     }
 }
 
 static void on_open(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    const char *path = text_of(t, line, "path");
+    const char *path = event_text(t, line, "path");
     struct watch_thread *thread = thread_of(t, p, line);
     struct watch_load *l = load_now(p, thread);
     trace_settle(t, p, thread, path);
@@ -380,7 +380,7 @@ static void on_open(struct watch_trace *t, struct watch_process *p, json_t *line
 static void on_close(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
     struct watch_thread *thread = thread_of(t, p, line);
-    const char *path = text_of(t, line, "path");
+    const char *path = event_text(t, line, "path");
     trace_settle(t, p, thread, NULL);
     VEC_PUSH(t->a, &p->closes, (struct watch_close){.path = path, .at = at_line(t)});
     if (thread->last >= 0 && path) {
@@ -403,7 +403,7 @@ static bool failed_by(const struct watch_load *l, const char *text)
  * by dlerror as well. */
 static void on_dlerror(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    const char *text = text_of(t, line, "text");
+    const char *text = event_text(t, line, "text");
     struct watch_thread *thread = thread_of(t, p, line);
     end_load(t, p, thread);
     struct watch_load *l = thread->last < 0 ? NULL : &p->loads.items[thread->last];
@@ -419,13 +419,13 @@ static void on_dlerror(struct watch_trace *t, struct watch_process *p, json_t *l
 static void on_setenv(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
     end_load(t, p, thread_of(t, p, line));
-    const char *name = text_of(t, line, "name");
+    const char *name = event_text(t, line, "name");
     if (name) {
         VEC_PUSH(t->a, &p->edits,
                  (struct watch_edit){.name = name,
-                                     .value = text_of(t, line, "value"),
+                                     .value = event_text(t, line, "value"),
                                      .cut = is_cut(line),
-                                     .caller = text_of(t, line, "caller"),
+                                     .caller = event_text(t, line, "caller"),
                                      .time_us = line_number(line, "time_us")});
         trace_show(t, &(struct watch_event){.kind = WATCH_EDIT,
                                             .process = p,
@@ -464,7 +464,7 @@ static const struct event_row {
 
 static void take_event(struct watch_trace *t, json_t *line, const char *event)
 {
-    struct watch_process *p = process_of(t, (int)line_number(line, "pid"));
+    struct watch_process *p = process_by_pid(t, (int)line_number(line, "pid"));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(rows[i].name, event) == 0) {
             t->n_bad += rows[i].whole && is_cut(line);
@@ -475,7 +475,7 @@ static void take_event(struct watch_trace *t, json_t *line, const char *event)
         }
     }
     /* Of another helper library: its own words. */
-    const char *text = text_of(t, line, "text");
+    const char *text = event_text(t, line, "text");
     if (text) {
         trace_show(t, &(struct watch_event){.kind = WATCH_OTHER, .text = text});
     }

@@ -11,7 +11,7 @@ static const char *below(struct winldr_files *f, const char *folder, const char 
     return winldr_path_join(f->arena, folder, name);
 }
 
-static enum winldr_entry_kind kind_of(struct winldr_files *f, const char *path)
+static enum winldr_entry_kind entry_kind(struct winldr_files *f, const char *path)
 {
     return winldr_files_get(f, winldr_path_full(f->arena, "C:\\", path))->kind;
 }
@@ -48,7 +48,7 @@ static const char *toolkit_of_nvcc(struct winldr_files *f, const char *path)
 {
     for (struct str rest = str_of(path ? path : ""); rest.s;) {
         const char *folder = str_dup(f->arena, str_cut(&rest, ';'));
-        if (*folder && kind_of(f, below(f, folder, "nvcc.exe")) == WINLDR_ENTRY_FILE) {
+        if (*folder && entry_kind(f, below(f, folder, "nvcc.exe")) == WINLDR_ENTRY_FILE) {
             return winldr_path_folder(f->arena, folder);
         }
     }
@@ -67,7 +67,7 @@ static bool add_toolkit(struct winldr_process *p, const char *toolkit, const cha
                                  bin, toolkit, why);
         return false;
     }
-    if (kind_of(p->files, wide) == WINLDR_ENTRY_FOLDER) {
+    if (entry_kind(p->files, wide) == WINLDR_ENTRY_FOLDER) {
         (void)winldr_add_directory(p, wide); // is there
     }
     return true;
@@ -81,7 +81,7 @@ static bool load_nvrtc(struct winldr_process *p, const char *folder)
     static const char *const names[] = {"nvrtc64_130_0.dll", "nvrtc64_120_0.dll"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *path = below(p->files, folder, names[i]);
-        if (kind_of(p->files, path) == WINLDR_ENTRY_FILE) {
+        if (entry_kind(p->files, path) == WINLDR_ENTRY_FILE) {
             (void)winldr_add_directory(p, folder);  // the file is in it
             (void)winldr_load(p, path, CUPY_FLAGS); // kept in p->loads
             return true;
@@ -114,7 +114,7 @@ static bool find_toolkit(struct winldr_process *p, const struct winldr_python *p
                          const char *package)
 {
     struct winldr_files *f = p->files;
-    bool exists = py->cuda_path && kind_of(f, py->cuda_path) != WINLDR_ENTRY_MISSING;
+    bool exists = py->cuda_path && entry_kind(f, py->cuda_path) != WINLDR_ENTRY_MISSING;
     if (is_of_conda(f, package)) {
         return !exists || add_toolkit(p, py->cuda_path, py->cuda_path, "because CUDA_PATH says so");
     }
@@ -133,7 +133,7 @@ void winldr_import_cupy(struct winldr_process *p, const struct winldr_python *py
         return;
     }
     const char *lib = below(p->files, package, ".data\\lib");
-    if (kind_of(p->files, lib) == WINLDR_ENTRY_FOLDER) {
+    if (entry_kind(p->files, lib) == WINLDR_ENTRY_FOLDER) {
         (void)winldr_add_directory(p, lib); // is there
     }
     const char *core = below(p->files, package, "_core");

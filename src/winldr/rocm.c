@@ -95,7 +95,7 @@ static void say_raised(struct rocm *r, const char *what)
 }
 
 /* The folder that a wheel of ROCm has its DLLs in; NULL: it is not installed. */
-static const char *folder_of(struct rocm *r, struct str wheel)
+static const char *wheel_folder(struct rocm *r, struct str wheel)
 {
     struct winldr_files *f = r->process->files;
     struct winldr_names names = winldr_files_list(f, r->py->site);
@@ -120,7 +120,7 @@ static const char *folder_of(struct rocm *r, struct str wheel)
 static void find_entry(struct rocm *r, const struct rocm_entry *e)
 {
     struct winldr_files *f = r->process->files;
-    const char *folder = folder_of(r, e->fields[1]);
+    const char *folder = wheel_folder(r, e->fields[1]);
     const char *pattern = str_dup(f->arena, e->fields[3]);
     struct winldr_names names =
         folder ? winldr_files_list(f, folder) : (struct winldr_names){NULL, 0};

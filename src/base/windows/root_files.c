@@ -100,7 +100,7 @@ static void append(struct arena *a, struct walk *w, struct str part)
     }
 }
 
-static const char *text_of(struct arena *a, struct walk *w)
+static const char *walk_text(struct arena *a, struct walk *w)
 {
     VEC_PUSH(a, &w->text, '\0');
     w->text.n--;
@@ -147,14 +147,14 @@ static int path_in(const struct root *r, struct arena *a, const char *path, bool
             rc = enter(a, &w, part);
             bool last = !rest.s || strspn(rest.s, "/") == rest.n;
             if (rc == 0 && !r->is_host && (!last || follow_last)) {
-                rc = check_no_link(text_of(a, &w));
+                rc = check_no_link(walk_text(a, &w));
             }
         }
     }
     if (rc == 0 && r->is_host && w.ends.n == 1) {
         append(a, &w, str_of("\\")); // "C:" alone is the drive's working directory
     }
-    *ret = rc == 0 && w.text.n ? text_of(a, &w) : NULL;
+    *ret = rc == 0 && w.text.n ? walk_text(a, &w) : NULL;
     return rc;
 }
 

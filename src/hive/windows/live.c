@@ -214,7 +214,7 @@ static void read_values(struct live_reader *r, HKEY from, struct live_key *to)
     }
 }
 
-static int by_name(const void *x, const void *y)
+static int keys_by_name(const void *x, const void *y)
 {
     const struct live_key *const *a = x, *const *b = y;
     return _wcsicmp((*a)->name, (*b)->name);
@@ -242,7 +242,7 @@ static void read_key(struct live_reader *r, HKEY from, unsigned depth, struct li
         } // what may not be read (Properties, for the system alone) is left out
     }
     if (to->keys.n) {
-        qsort(to->keys.items, to->keys.n, sizeof(struct live_key *), by_name);
+        qsort(to->keys.items, to->keys.n, sizeof(struct live_key *), keys_by_name);
     }
 }
 
@@ -262,7 +262,7 @@ static struct live_key *make_path(struct arena *a, struct live_key *at, const wc
             name[n] = L'\0';
             found = new_key(a, name);
             VEC_PUSH(a, &at->keys, found);
-            qsort(at->keys.items, at->keys.n, sizeof(struct live_key *), by_name);
+            qsort(at->keys.items, at->keys.n, sizeof(struct live_key *), keys_by_name);
         }
         at = found;
         path += n + (path[n] == L'\\');

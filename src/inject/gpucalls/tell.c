@@ -665,8 +665,8 @@ static uint64_t frame_number(const struct gpucall_python_frame *frame)
     return number;
 }
 
-static uint64_t key_of(const struct gpucall_call *c, long pid,
-                       const struct gpucall_python_frame *python)
+static uint64_t call_key(const struct gpucall_call *c, long pid,
+                         const struct gpucall_python_frame *python)
 {
     uint64_t key = 1469598103934665603u;
     const uint64_t parts[] = {(uintptr_t)c->name, (uint32_t)c->result, c->back, (uint64_t)pid,
@@ -701,7 +701,7 @@ static struct record *record_of(const struct gpucall_call *c, long pid)
     if (!gpucall_python_begin(&walk) || !gpucall_python_next(&walk, &python)) {
         python.line = 0;
     }
-    uint64_t key = key_of(c, pid, &python);
+    uint64_t key = call_key(c, pid, &python);
     for (uint32_t i = 0, at = (uint32_t)(key >> 20) % RECORDS; i < RECORDS;
          i++, at = (at + 1) % RECORDS) {
         struct record *r = &records[at];

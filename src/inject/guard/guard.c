@@ -62,7 +62,7 @@ static struct {
 
 /* ------------------------------------------------------------------ whether to do anything */
 
-static const char *variable(const char *name)
+static const char *guard_variable(const char *name)
 {
     size_t n = text_length(name);
     for (char **e = &__environ ? __environ : NULL; e && *e; e++) {
@@ -90,12 +90,12 @@ static void look_at_environment(void)
         return; // before threads are there, or by this very thread
     }
     find_next();
-    const char *guards = variable("GPUMEND_GUARD"), *page = variable("GPUMEND_END");
+    const char *guards = guard_variable("GPUMEND_GUARD"), *page = guard_variable("GPUMEND_END");
     state.pid = sys_pid();
     if (gnu_get_libc_version && getauxval && !getauxval(AT_SECURE)) {
         state.guards = guards && text_equal(guards, "1");
-        state.tells_to = variable("GPUMEND_TRACE_FILE");
-        state.losses = state.tells_to ? record_losses(variable(LOSS_VARIABLE)) : NULL;
+        state.tells_to = guard_variable("GPUMEND_TRACE_FILE");
+        state.losses = state.tells_to ? record_losses(guard_variable(LOSS_VARIABLE)) : NULL;
         if (page && *page == '/') {
             end_open(page);
         }

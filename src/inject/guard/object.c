@@ -123,7 +123,7 @@ static bool file_has_gpu_section(int fd)
     return false;
 }
 
-static enum object_kind kind_of(const struct object *o)
+static enum object_kind kind_by_name(const struct object *o)
 {
     const char *base = text_base(o->name);
     if (!*base || !o->dynamic) {
@@ -234,7 +234,7 @@ enum object_kind object_at(const void *address, char *name, size_t n)
         return OBJECT_OTHER;
     }
     /* Who asks runs code of the object or is its destructor's caller: it stays loaded meanwhile. */
-    f.kind = kind_of(&f.object);
+    f.kind = kind_by_name(&f.object);
     text_copy(name, f.object.name, n);
     keep_object(&f);
     return f.kind;

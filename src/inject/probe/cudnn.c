@@ -50,7 +50,7 @@ static void open_cudnn(struct cudnn *d, const struct job *j)
 }
 
 /* "9.1.0": since cuDNN 9 major * 10000 + minor * 100 + patch, before major * 1000. */
-static const char *version_text(size_t version, char *text, size_t size)
+static const char *cudnn_version_text(size_t version, char *text, size_t size)
 {
     size_t unit = version >= 90000 ? 10000 : 1000;
     (void)snprintf(text, size, "%zu.%zu.%zu", version / unit, version % unit / 100, version % 100);
@@ -134,10 +134,10 @@ void stage_cudnn(const struct job *j)
     }
     if (asked == 0) {
         say_passed("cuDNN %s, one library (it has no sub-libraries)",
-                   version_text(d.version, version, sizeof version));
+                   cudnn_version_text(d.version, version, sizeof version));
     }
     say_passed("cuDNN %s and %d sub-libraries that match it",
-               version_text(d.version, version, sizeof version), asked);
+               cudnn_version_text(d.version, version, sizeof version), asked);
 }
 
 /* ------------------------------------------------------------------ the convolution */
@@ -270,10 +270,10 @@ void stage_cudnn_convolution(const struct job *j)
     if (d.cuda.capability < HALF_CAPABILITY) {
         say_passed("cuDNN %s convolves in float32 correctly; float16 needs compute capability 5.3, "
                    "and the GPU has %d.%d",
-                   version_text(d.version, version, sizeof version), d.cuda.capability / 10,
+                   cudnn_version_text(d.version, version, sizeof version), d.cuda.capability / 10,
                    d.cuda.capability % 10);
     }
     say_fact("error.of.tolerance.float16", "%.3f", try_convolution(&d, NUMBER_FLOAT16, "float16"));
     say_passed("cuDNN %s convolves in float32 and float16 correctly",
-               version_text(d.version, version, sizeof version));
+               cudnn_version_text(d.version, version, sizeof version));
 }

@@ -17,7 +17,7 @@ struct line {
     size_t n;
 };
 
-static void put_text(struct line *l, const char *text, bool escape)
+static void say_text(struct line *l, const char *text, bool escape)
 {
     static const char hex[] = "0123456789ABCDEF";
     for (; *text && l->n + 4 < sizeof l->text; text++) {
@@ -49,14 +49,14 @@ static void put_formatted(struct line *l, const char *fmt, va_list ap)
 {
     char text[2000];
     (void)vsnprintf(text, sizeof text, fmt, ap); // what is longer is cut
-    put_text(l, text, true);
+    say_text(l, text, true);
 }
 
 void say_call(const char *function)
 {
     struct line l = {.text = "\n", .n = 1};
-    put_text(&l, "call ", false);
-    put_text(&l, function, true);
+    say_text(&l, "call ", false);
+    say_text(&l, function, true);
     send(&l);
 }
 
@@ -64,9 +64,9 @@ void say_fact(const char *key, const char *fmt, ...)
 {
     struct line l = {.text = "\n", .n = 1};
     va_list ap;
-    put_text(&l, "fact ", false);
-    put_text(&l, key, true);
-    put_text(&l, " ", false);
+    say_text(&l, "fact ", false);
+    say_text(&l, key, true);
+    say_text(&l, " ", false);
     va_start(ap, fmt);
     put_formatted(&l, fmt, ap);
     va_end(ap);
@@ -77,7 +77,7 @@ void say_fact(const char *key, const char *fmt, ...)
 static _Noreturn void end(const char *verb, const char *fmt, va_list ap)
 {
     struct line l = {.text = "\n", .n = 1};
-    put_text(&l, verb, false);
+    say_text(&l, verb, false);
     put_formatted(&l, fmt, ap);
     send(&l);
     _exit(0);
@@ -110,11 +110,11 @@ void say_failed(long code, const char *code_name, const char *fmt, ...)
     va_list ap;
     char number[32];
     (void)snprintf(number, sizeof number, "%ld", code);
-    put_text(&l, "failed ", false);
-    put_text(&l, number, true);
-    put_text(&l, " ", false);
-    put_text(&l, code_name ? code_name : "", true);
-    put_text(&l, " ", false);
+    say_text(&l, "failed ", false);
+    say_text(&l, number, true);
+    say_text(&l, " ", false);
+    say_text(&l, code_name ? code_name : "", true);
+    say_text(&l, " ", false);
     va_start(ap, fmt);
     put_formatted(&l, fmt, ap);
     va_end(ap);

@@ -183,7 +183,7 @@ static size_t sequence(const unsigned char *s)
 
 /* As out_json_text() writes it: what is not printable UTF-8 becomes \xNN. NULL is null. Behind a
  * text that was cut there is room for words, and other texts are null. */
-static void put_text(struct line *l, const char *s)
+static void line_put_text(struct line *l, const char *s)
 {
     static const char hex[] = "0123456789abcdef";
     const unsigned char *at = (const unsigned char *)s;
@@ -219,7 +219,7 @@ static void put_member(struct line *l, const char *key, const char *value)
     put_plain(l, ", \"");
     put_plain(l, key);
     put_plain(l, "\": ");
-    put_text(l, value);
+    line_put_text(l, value);
 }
 
 static void put_count(struct line *l, const char *key, long value)
@@ -356,7 +356,7 @@ static const struct link_map *map_of(const uintptr_t *cookie)
     return !cookie || object_of(cookie) ? NULL : (const struct link_map *)*cookie;
 }
 
-static const char *name_of(const uintptr_t *cookie)
+static const char *object_name(const uintptr_t *cookie)
 {
     const struct object *o = object_of(cookie);
     const struct link_map *map = map_of(cookie);
@@ -480,7 +480,7 @@ static const char *caller_at(uintptr_t address)
 
 /* What the first bytes say: the words of ldso_result_name(). The loader asks more; what it refuses
  * beyond that is seen by its not being opened. */
-static const char *kind_of(const char *path)
+static const char *file_kind(const char *path)
 {
 #if defined(__x86_64__)
     enum { MACHINE = EM_X86_64 };
@@ -519,14 +519,14 @@ static const char *result_of(const char *path)
         return rc == DENIED ? "denied" : "unreadable";
     }
     /* What is no file is not opened here: that could wait for somebody. */
-    return S_ISREG(st.st_mode) ? kind_of(path) : "invalid";
+    return S_ISREG(st.st_mode) ? file_kind(path) : "invalid";
 }
 
 static void tell_candidate(struct line *l, const uintptr_t *caller, const char *path,
                            const char *via)
 {
     begin(l, "candidate");
-    put_member(l, "caller", name_of(caller));
+    put_member(l, "caller", object_name(caller));
     put_member(l, "path", path);
     put_member(l, "via", via);
     put_member(l, "result", has_char(path, '$') ? NULL : result_of(path));
@@ -579,7 +579,7 @@ char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
     case LA_SER_ORIG:
         begin(&l, "request");
         put_member(&l, "name", name);
-        put_member(&l, "caller", name_of(cookie));
+        put_member(&l, "caller", object_name(cookie));
         put_member(&l, "kind", kind_of_request(cookie, name));
         end(&l);
         if (has_char(name, '/')) {
@@ -621,7 +621,7 @@ unsigned la_objclose(uintptr_t *cookie)
     me.ended = o == objects; // exit() closes the program first, then everything
     begin(&l, me.ended ? "end" : "close");
     if (!me.ended) {
-        put_member(&l, "path", name_of(cookie));
+        put_member(&l, "path", object_name(cookie));
     }
     end(&l);
     if (o && !me.ended) {
@@ -891,10 +891,10 @@ uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintp
             continue;
         }
         if (call == CALL_DLERROR) {
-            int slot = slot_for(error_slots, ERROR_SLOTS, symbol->st_value, call, name_of(to));
+            int slot = slot_for(error_slots, ERROR_SLOTS, symbol->st_value, call, object_name(to));
             return slot < 0 ? symbol->st_value : (uintptr_t)error_thunks[slot];
         }
-        int slot = slot_for(slots, SLOTS, symbol->st_value, call, name_of(to));
+        int slot = slot_for(slots, SLOTS, symbol->st_value, call, object_name(to));
         return slot < 0 ? symbol->st_value
                         : (uintptr_t)gpumend_trace_thunks + (uintptr_t)slot * THUNK_BYTES;
     }
@@ -912,7 +912,7 @@ __attribute__((constructor)) static void remember(int argc, char **argv, char **
     environment = (const char *const *)envp;
 }
 
-static const char *variable(const char *name)
+static const char *trace_variable(const char *name)
 {
     size_t n = length(name);
     for (const char *const *e = environment; e && *e; e++) {
@@ -964,9 +964,9 @@ static void tell_start(unsigned version)
         key[n] = '\0';
         if ((*e)[n] == '=' && (begins(key, "LD_") || same(key, "GLIBC_TUNABLES"))) {
             put_plain(&l, first ? "" : ", ");
-            put_text(&l, key);
+            line_put_text(&l, key);
             put_plain(&l, ": ");
-            put_text(&l, *e + n + 1);
+            line_put_text(&l, *e + n + 1);
             first = false;
         }
     }
@@ -983,8 +983,8 @@ unsigned la_version(unsigned version)
 #else
     const unsigned least = 1;
 #endif
-    const char *asked = environment ? variable("GPUMEND_TRACE") : NULL;
-    me.file = environment ? variable("GPUMEND_TRACE_FILE") : NULL;
+    const char *asked = environment ? trace_variable("GPUMEND_TRACE") : NULL;
+    me.file = environment ? trace_variable("GPUMEND_TRACE_FILE") : NULL;
     if (version < least || !asked || !same(asked, "1") || !me.file || me.file[0] != '/' ||
         !read_auxiliary()) {
         return 0; // the loader lets go of a library that answers so
@@ -992,8 +992,8 @@ unsigned la_version(unsigned version)
     long n = raw(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)me.exe, sizeof me.exe - 1);
     me.exe[n > 0 ? n : 0] = '\0';
     me.pid = raw_pid();
-    me.preload = variable("LD_PRELOAD");
-    me.losses = record_losses(variable(LOSS_VARIABLE));
+    me.preload = trace_variable("LD_PRELOAD");
+    me.losses = record_losses(trace_variable(LOSS_VARIABLE));
     if (record() < 0) {
         return 0;
     }
