@@ -89,3 +89,12 @@ const char *ask_two_cudnns(struct ask *k, const struct kb_releases *all,
                               engine->version, app->package, app->version, one, torch->version,
                               two);
 }
+
+bool ask_numpy_is_open(struct ask *k, const struct kb_release *row,
+                       const struct kb_release_need *need, const char *version)
+{
+    const char *set = need->versions ? need->versions : "";
+    return ask_compare(ask_major(k, version + strspn(version, "<>=!~")), "2") >= 0 &&
+           !strchr(set, '<') && !strchr(set, '~') && !strstr(set, "==") &&
+           ask_admits(k, set, "1.26.4") && !(row->numpy_abi && strcmp(row->numpy_abi, "2") == 0);
+}

@@ -64,15 +64,6 @@ static bool conditions_agree(struct ask *k, const struct kb_releases *all,
     return (answers & (answers - 1)) == 0;
 }
 
-bool ask_numpy_is_open(struct ask *k, const struct kb_release *row,
-                       const struct kb_release_need *need, const char *version)
-{
-    const char *set = need->versions ? need->versions : "";
-    return ask_compare(ask_major(k, version + strspn(version, "<>=!~")), "2") >= 0 &&
-           !strchr(set, '<') && !strchr(set, '~') && !strstr(set, "==") &&
-           ask_admits(k, set, "1.26.4") && !(row->numpy_abi && strcmp(row->numpy_abi, "2") == 0);
-}
-
 /* Whether a release goes with a version of another package, by what it declares. */
 static struct pair pair_of(struct ask *k, const struct kb_releases *all,
                            const struct kb_release *row, const char *package, const char *version)
