@@ -178,9 +178,14 @@ static int write_page(struct check *c, const struct diag_report *report,
     }
     cli_progress_end();
     json_t *page = report_html_check(m, report, shown, &advice, &plan);
-    if (c->redact && report_html_redact(page, without_names, cli_redactor(&c->target)) < 0) {
+    struct snapshot_redactor *redactor;
+    int rc = c->redact ? cli_redactor(&c->target, &redactor) : CLI_OK;
+    if (rc == CLI_OK && c->redact && report_html_redact(page, without_names, redactor) < 0) {
+        rc = cli_fail(CLI_CANNOT, "check: out of memory");
+    }
+    if (rc != CLI_OK) {
         json_decref(page);
-        return cli_fail(CLI_CANNOT, "check: out of memory");
+        return rc;
     }
     return cli_html_write("check", c->html_file, &c->t.arena, page);
 }

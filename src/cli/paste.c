@@ -5,7 +5,7 @@
 #include "base/root.h"
 #include "cli/cli.h"
 
-struct snapshot_redactor *cli_redactor(struct model_target *t)
+int cli_redactor(struct model_target *t, struct snapshot_redactor **ret)
 {
     struct model *m = &t->model;
     struct snapshot_names *names = arena_alloc(m->arena, sizeof *names);
@@ -15,18 +15,29 @@ struct snapshot_redactor *cli_redactor(struct model_target *t)
     while (environ[n]) {
         n++;
     }
-    snapshot_add_names(m->arena, getuid(), m->config.env, m->config.n_env, &t->root, names);
-    if (root_open(&here, "/", &err) == 0) {
-        snapshot_add_names(m->arena, getuid(), (const char *const *)environ, n, &here, names);
+    int rc = snapshot_add_names(m->arena, getuid(), m->config.env, m->config.n_env, &t->root, names,
+                                &err);
+    if (rc == 0 && root_open(&here, "/", &err) == 0) {
+        rc = snapshot_add_names(m->arena, getuid(), (const char *const *)environ, n, &here, names,
+                                &err);
     }
     root_close(&here);
-    return snapshot_redactor_new(m->arena, names);
+    if (rc < 0) {
+        return cli_fail(CLI_CANNOT, "%s", str_printable(m->arena, err.text));
+    }
+    *ret = snapshot_redactor_new(m->arena, names);
+    return CLI_OK;
 }
 
 int cli_paste(FILE *file, struct model_target *t, const struct diag_report *r,
               const struct report_target *shown)
 {
-    return report_paste(file, &t->model, r, shown, cli_redactor(t)) < 0
+    struct snapshot_redactor *redactor;
+    int rc = cli_redactor(t, &redactor);
+    if (rc != CLI_OK) {
+        return rc;
+    }
+    return report_paste(file, &t->model, r, shown, redactor) < 0
                ? cli_fail(CLI_CANNOT, "out of memory")
                : CLI_OK;
 }

@@ -5,8 +5,8 @@
 #include "report/paste.h"
 
 /* Knows the names that the target's system, this one and gpumend's own environment know. Lives in
- * the model's arena. */
-struct snapshot_redactor *cli_redactor(struct model_target *t);
+ * the model's arena. CLI_OK, or CLI_CANNOT, which is said. */
+int cli_redactor(struct model_target *t, struct snapshot_redactor **ret);
 
 /* Prints it without them; file NULL: reads what it would print. CLI_OK, or CLI_CANNOT, which is
  * said. */

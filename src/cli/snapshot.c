@@ -123,8 +123,11 @@ static int redact(struct take *c, const struct outcome *before, struct gm_err *e
     if (rc < 0) {
         return rc;
     }
-    snapshot_find_names(&c->snapshot, &real, &names);
+    rc = snapshot_find_names(&c->snapshot, &real, &names, err);
     root_close(&real);
+    if (rc < 0) {
+        return rc;
+    }
     snapshot_redact(&c->snapshot, &names);
     rc = check_once(c, false, &after, err);
     if (rc == 0 && !same_outcome(before, &after)) {

@@ -562,27 +562,50 @@ static void learn_from_variable(struct arena *a, const char *variable, struct sn
     }
 }
 
-void snapshot_add_names(struct arena *a, uid_t uid, const char *const *env, size_t n_env,
-                        struct root *r, struct snapshot_names *ret)
+/* A file that is absent or closed to us holds nothing; one that is too large may hold a name. */
+static int read_names(struct arena *a, struct root *r, const char *path, struct str *ret,
+                      struct gm_err *err)
 {
     enum { TEXT_MAX = 64 << 20 };
+    int rc = root_read(r, a, path, TEXT_MAX, ret);
+    if (rc == -EFBIG) {
+        return gm_err_set(err, GM_ERR_LIMIT,
+                          "%s is larger than %d MiB, names in it would not be "
+                          "redacted",
+                          path, TEXT_MAX >> 20);
+    }
+    if (rc < 0) {
+        *ret = (struct str){0};
+    }
+    return 0;
+}
+
+int snapshot_add_names(struct arena *a, uid_t uid, const char *const *env, size_t n_env,
+                       struct root *r, struct snapshot_names *ret, struct gm_err *err)
+{
     static const char *const hosts[] = {"/etc/hostname", "/proc/sys/kernel/hostname"};
     struct str text;
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
-        if (root_read(r, a, hosts[i], TEXT_MAX, &text) == 0) {
-            add_host(a, text, ret);
+        int rc = read_names(a, r, hosts[i], &text, err);
+        if (rc < 0) {
+            return rc;
         }
+        add_host(a, text, ret);
     }
-    if (root_read(r, a, "/etc/passwd", TEXT_MAX, &text) == 0) {
-        learn_from_passwd(a, uid, text, ret);
+    int rc = read_names(a, r, "/etc/passwd", &text, err);
+    if (rc < 0) {
+        return rc;
     }
+    learn_from_passwd(a, uid, text, ret);
     for (size_t i = 0; i < n_env; i++) {
         learn_from_variable(a, env[i], ret);
     }
+    return 0;
 }
 
-void snapshot_find_names(const struct snapshot *s, struct root *r, struct snapshot_names *ret)
+int snapshot_find_names(const struct snapshot *s, struct root *r, struct snapshot_names *ret,
+                        struct gm_err *err)
 {
     *ret = (struct snapshot_names){0};
-    snapshot_add_names(s->arena, s->uid, s->env.items, s->env.n, r, ret);
+    return snapshot_add_names(s->arena, s->uid, s->env.items, s->env.n, r, ret, err);
 }

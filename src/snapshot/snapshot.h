@@ -81,12 +81,13 @@ struct snapshot_names {
 };
 
 /* Adds the names that a root and an environment ("K=V") know: of the user `uid`, the home, the
- * machine. */
-void snapshot_add_names(struct arena *a, uid_t uid, const char *const *env, size_t n_env,
-                        struct root *r, struct snapshot_names *ret);
+ * machine. GM_ERR_LIMIT: a file of names is too large to be read, so that a name may be missing. */
+int snapshot_add_names(struct arena *a, uid_t uid, const char *const *env, size_t n_env,
+                       struct root *r, struct snapshot_names *ret, struct gm_err *err) GM_CHECK;
 
-/* The names that a root and the snapshot's environment know. */
-void snapshot_find_names(const struct snapshot *s, struct root *r, struct snapshot_names *ret);
+/* The names that a root and the snapshot's environment know. Fails as snapshot_add_names() does. */
+int snapshot_find_names(const struct snapshot *s, struct root *r, struct snapshot_names *ret,
+                        struct gm_err *err) GM_CHECK;
 
 /* Replaces names, GPU UUIDs and serial numbers by placeholders of the same length. */
 void snapshot_redact(struct snapshot *s, const struct snapshot_names *names);

@@ -287,6 +287,29 @@ def redaction(exe, folder):
     return wrong
 
 
+def names_too_large(exe, folder):
+    """Files of names that are not read: what cannot be redacted is not printed."""
+    top, args = name_tree(folder)
+    at = ["--root", top, *args]
+    wrong = []
+    for path in ("etc/passwd", "etc/hostname"):
+        file = top / path
+        before = file.read_bytes() if file.exists() else b""
+        with file.open("wb") as f:
+            f.truncate((64 << 20) + 1)
+        page = folder / "page.html"
+        for command in (["snapshot", *at, "--redact"], ["check", *at, "--report"],
+                        ["check", *at, "--html", page, "--redact"]):
+            status, document, errors = run(exe, command)
+            if status != 3 or document or f"/{path} is larger than 64 MiB" not in errors:
+                wrong.append("%s, %s: status %d, %d bytes, %s" % (
+                    command[0], path, status, len(document), errors))
+        if page.exists():
+            wrong.append("the page was written, /%s" % path)
+        file.write_bytes(before)
+    return wrong
+
+
 def secrets(exe, folder):
     env = {"AWS_SECRET_ACCESS_KEY": "sesame-1", "HF_TOKEN": "sesame-2", "CUDA_MY_TOKEN": "sesame-3",
            "DATABASE_URL": "sesame-4", "CUDA_VISIBLE_DEVICES": "0", "SSH_AUTH_SOCK": "sesame-5",
@@ -475,7 +498,7 @@ def tests(exe):
     yield "this-machine", lambda folder: this_machine(exe, folder, None)
     yield "this-python", lambda folder: this_machine(exe, folder, "/usr/bin/python3")
     yield "this-program", lambda folder: this_machine(exe, folder, "/bin/ls")
-    for name in ("live_process", "redaction", "secrets", "not_held", "hostile", "usage"):
+    for name in ("live_process", "redaction", "names_too_large", "secrets", "not_held", "hostile", "usage"):
         yield name.replace("_", "-"), lambda folder, f=globals()[name]: f(exe, folder)
 
 
