@@ -107,7 +107,9 @@ static void say_processes(void *library, void *handle, const struct card *c)
     struct process all[PROCESSES_MAX] = {{0}};
     unsigned n = PROCESSES_MAX;
     char key[48], text[PROCESSES_MAX * 32] = "";
-    list = list ? list : symbol_optional(library, "nvmlDeviceGetComputeRunningProcesses_v2");
+    if (!list) {
+        list = symbol_optional(library, "nvmlDeviceGetComputeRunningProcesses_v2");
+    }
     if (!list || CALL(list, handle, &n, all) != NVML_SUCCESS || n > PROCESSES_MAX) {
         return;
     }
