@@ -120,16 +120,63 @@ static enum platform library_platform(struct diag *d, const char *path, const ch
     return NEITHER;
 }
 
+static bool needs_nvrm(const struct elf_image *e)
+{
+    for (size_t i = 0; i < e->n_needs; i++) {
+        if (str_glob("libnvrm*.so*", e->needs[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "libcuda.so.550.54.14"; L4T's is libcuda.so.1.1. */
+static bool is_named_for_release(const char *real)
+{
+    struct str version, major;
+    uint64_t number = 0;
+    if (!real || !host_parse_so_version(str_of(path_base(real)), &version)) {
+        return false;
+    }
+    major = str_cut(&version, '.');
+    return str_u64(major, &number) && number >= 100;
+}
+
+/* A libcuda that does not reach the GPU of such a machine. */
+static bool is_other_libcuda(struct diag *d, const char *path, enum platform machine)
+{
+    const struct ldso_file *file = ldso_store_get(d->m->store, path)->file;
+    if (!file || file->image.state != ELF_STATE_OK || file->image.machine != EM_AARCH64) {
+        return false;
+    }
+    bool of_l4t = needs_nvrm(&file->image);
+    return machine == TEGRA ? !of_l4t && is_named_for_release(model_real_path(d->m, path)) &&
+                                  d->m->host->nvidia.module.state == HOST_NO
+                            : of_l4t && d->m->host->tegra.is_tegra.state == HOST_NO;
+}
+
 bool diag_is_for_other_arm(struct diag *d, const char *path)
 {
     const char *by;
     enum platform machine = machine_platform(d);
+    if (machine == NEITHER) {
+        return false;
+    }
+    if (str_glob("libcuda.so*", path_base(path))) {
+        return is_other_libcuda(d, path, machine);
+    }
     if (machine == SERVER && d->m->host->tegra.is_tegra.state == HOST_NO &&
         str_glob("libnvrm*.so*", path_base(path))) {
         return true;
     }
-    enum platform library = machine == NEITHER ? NEITHER : library_platform(d, path, &by);
+    enum platform library = library_platform(d, path, &by);
     return library != NEITHER && library != machine;
+}
+
+bool diag_serves_other_arm(struct model *m, const char *path)
+{
+    struct diag d = {.m = m, .a = m->arena};
+    return diag_is_for_other_arm(&d, path);
 }
 
 static bool is_aarch64(const struct ldso_object *o)
@@ -194,39 +241,15 @@ static void rule_toolkit(struct diag *d, const struct model_process *p, enum pla
 
 /* ------------------------------------------------------------------ libcuda */
 
-static bool needs_nvrm(const struct elf_image *e)
-{
-    for (size_t i = 0; i < e->n_needs; i++) {
-        if (str_glob("libnvrm*.so*", e->needs[i].name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* "libcuda.so.550.54.14"; L4T's is libcuda.so.1.1. */
-static bool is_named_for_release(const char *real)
-{
-    struct str version, major;
-    uint64_t number = 0;
-    if (!real || !host_parse_so_version(str_of(path_base(real)), &version)) {
-        return false;
-    }
-    major = str_cut(&version, '.');
-    return str_u64(major, &number) && number >= 100;
-}
-
 static void rule_libcuda(struct diag *d, const struct model_process *p, enum platform machine)
 {
     const struct ldso_object *o = ldso_find_object(p->ldso, "libcuda.so.1");
     const char *real = o && is_aarch64(o) ? model_real_path(d->m, o->path) : NULL;
-    if (!real) {
+    if (!real || !is_other_libcuda(d, o->path, machine)) {
         return;
     }
-    bool of_l4t = needs_nvrm(&o->file->image);
-    bool no_module = d->m->host->nvidia.module.state == HOST_NO;
     struct diag_finding *f = NULL;
-    if (machine == TEGRA && !of_l4t && is_named_for_release(real) && no_module) {
+    if (machine == TEGRA) {
         f = diag_add(
             d, DIAG_ARM_PLATFORM, real, path_base(real),
             arena_printf(d->a,
@@ -237,7 +260,7 @@ static void rule_libcuda(struct diag *d, const struct model_process *p, enum pla
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                     "Remove the packages of that driver: the one of Jetson Linux is in "
                     "nvidia-l4t-cuda.");
-    } else if (machine == SERVER && of_l4t && d->m->host->tegra.is_tegra.state == HOST_NO) {
+    } else {
         f = diag_add(d, DIAG_ARM_PLATFORM, real, path_base(real),
                      arena_printf(d->a,
                                   "%s is the libcuda of Jetson Linux (L4T), which reaches no GPU "
@@ -248,11 +271,9 @@ static void rule_libcuda(struct diag *d, const struct model_process *p, enum pla
                     "Use an image or a build for Arm servers, not one for L4T, and let the program "
                     "find the libcuda.so.1 of this machine's driver.");
     }
-    if (f) {
-        f->severity = DIAG_ERROR;
-        f->stage = DIAG_STAGE_MACHINE;
-        diag_seen_in(d, f, p);
-    }
+    f->severity = DIAG_ERROR;
+    f->stage = DIAG_STAGE_MACHINE;
+    diag_seen_in(d, f, p);
 }
 
 /* "These libraries are included in the OS [...] and need to be mounted" [NVIDIA's forum, 268191, of

@@ -114,6 +114,9 @@ bool diag_shows_in(struct model *m, const struct diag_finding *f, const struct m
 /* "import a, import b, then use them" */
 const char *diag_script_words(struct model *m, const struct model_process *p);
 
+/* Whether the file is CUDA's or libcuda for the other kind of Arm machine: no repair loads it. */
+bool diag_serves_other_arm(struct model *m, const char *path);
+
 /* The variable that a repair of the environment sets: false if its command is none of `export
  * NAME=VALUE` (one word of a shell, quoted or not) and `unset NAME`. */
 struct diag_variable {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diag/finding.h"
 #include "kb/serves.h"
 #include "plan/knowledge.h"
 #include "model/gpu.h"
@@ -178,7 +179,7 @@ static bool lies_outside(struct plan_knowledge *k, const char *name)
     size_t n = model_libraries(k->m, name, &list);
     for (size_t i = 0; i < n; i++) {
         if (list[i].usable && !list[i].package && strcmp(list[i].name, name) == 0 &&
-            !strstr(list[i].path, "/stubs/")) {
+            !strstr(list[i].path, "/stubs/") && !diag_serves_other_arm(k->m, list[i].path)) {
             return true;
         }
     }

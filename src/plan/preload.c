@@ -21,7 +21,8 @@ const char *plan_file_for(struct plan_work *x, const char *name, const plan_text
     const char *first = NULL;
     size_t n = model_libraries(x->m, name, &list);
     for (size_t i = 0; i < n; i++) {
-        if (!list[i].usable || strcmp(list[i].name, name) != 0 || strstr(list[i].path, "/stubs/")) {
+        if (!list[i].usable || strcmp(list[i].name, name) != 0 || strstr(list[i].path, "/stubs/") ||
+            diag_serves_other_arm(x->m, list[i].path)) {
             continue;
         }
         if (in_folder_of(x, list[i].path, like)) {
@@ -271,7 +272,7 @@ static void add_copy(struct plan_work *x, const char *path, const char *soname, 
             return;
         }
     }
-    if (!strstr(path, "/stubs/") && out->n < FOLDERS_MAX) {
+    if (!strstr(path, "/stubs/") && out->n < FOLDERS_MAX && !diag_serves_other_arm(x->m, path)) {
         VEC_PUSH(x->a, out, (struct plan_copy){dir, soname ? soname : path_base(path)});
     }
 }

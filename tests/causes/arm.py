@@ -47,6 +47,26 @@ def sbsa_toolkit_on_a_jetson(t, bad):
     return app(t, CUDA, TOOLKIT + "/lib64")
 
 
+def copy_beside(t, bad, kind):
+    """CUDA is installed where the program, which has a RUNPATH, does not look."""
+    arm = jetson_app(t, CUDA[0])
+    toolkit(t, kind)
+    t.lib("/usr/bin/app", soname=None, interp="/lib/ld-linux-aarch64.so.1", needed=[CUDA[0]], runpath="/usr/lib", **arm)
+    if not bad:
+        t.lib("/usr/lib/" + CUDA[0], **arm)
+    return {"target": "/usr/bin/app", "args": ["--glibc", "2.35"]}
+
+
+@case("library-missing", "lib-missing", "libcublas.so.12", repair=r"(?s)\A(?!.*sbsa-linux).*install nvidia-jetpack")
+def sbsa_copy_on_a_jetson(t, bad):
+    return copy_beside(t, bad, "sbsa-linux")
+
+
+@case("library-not-on-path", "lib-not-on-path", "libcublas.so.12", repair="targets/aarch64-linux|/lib64")
+def tegra_copy_on_a_jetson(t, bad):
+    return copy_beside(t, bad, "aarch64-linux")
+
+
 @case("cuda-for-other-arm", "jetson", "libcublas.so.12", severity="warning", repair="arm64-sbsa",
       evidence="targets/aarch64-linux/lib")
 def tegra_toolkit_on_a_server(t, bad):

@@ -38,6 +38,8 @@ SPEC.loader.exec_module(causes)
 OFFERED = {
     'driver-for-pci-on-a-jetson': ['preload'],
     'libcuda-of-l4t-on-a-server': ['preload'],
+    'sbsa-copy-on-a-jetson': [],
+    'tegra-copy-on-a-jetson': ['env', 'preload', 'edit'],
     'not-on-path': ['env', 'preload', 'link', 'hook', 'edit'],
     'part-of-a-working-application': ['env', 'preload', 'link', 'hook', 'edit'],
     'application-that-fails-with-its-part': ['env', 'preload', 'link', 'hook', 'edit'],
