@@ -76,9 +76,9 @@ def fill(root, exe):
     for path in Path("/usr/bin").glob("aarch64-linux-gnu-*"):
         if path.name.endswith(("gcc", "g++", "cpp", "as", "ld", "ld.bfd", "ar", "nm", "ranlib", "collect2")):
             shutil.copy(path, root / "usr/bin" / path.name)
-    for name in ("gcc", "g++"):
+    for name, target in (("gcc", "gcc"), ("g++", "g++"), ("cc", "gcc")):
         (root / "usr/bin" / name).unlink(missing_ok=True)
-        (root / "usr/bin" / name).symlink_to(f"aarch64-linux-gnu-{name}")
+        (root / "usr/bin" / name).symlink_to(f"aarch64-linux-gnu-{target}")
     for name, target in (("usr/bin/sh", "dash"), ("usr/bin/awk", "mawk")):
         if not (root / name).exists():
             (root / name).symlink_to(target)

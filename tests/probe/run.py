@@ -24,6 +24,17 @@ BESIDE_NO_MODULE = ("driver", "children", "nvlibs", "joins", "wheels")
 FILES = ("driver", "children", "nvlibs", "amd", "joins", "declarations", "wheels")
 
 
+def faults_of(lab, case):
+    """A case that ends in an exception is a failure, and the others go on."""
+    try:
+        return [*case(), *lab.schema_faults]
+    except Exception as error:
+        line = error.__traceback__
+        while line.tb_next:
+            line = line.tb_next
+        return [f"{type(error).__name__}: {error} ({Path(line.tb_frame.f_code.co_filename).name}:{line.tb_lineno})"]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("gpumend")
@@ -40,8 +51,7 @@ def main():
                     continue
                 lab.schema_faults.clear()
                 faults = ([f"SKIP {name}: {title}: NVIDIA's kernel module is loaded here"]
-                          if NVIDIA_HERE and name in BESIDE_NO_MODULE
-                          else [*case(), *lab.schema_faults])
+                          if NVIDIA_HERE and name in BESIDE_NO_MODULE else faults_of(lab, case))
                 reasons = [f for f in faults if f.startswith("SKIP ")]
                 for fault in faults:
                     print(fault if fault in reasons else f"FAIL {name}: {title}: {fault}")

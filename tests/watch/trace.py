@@ -869,7 +869,10 @@ def secure_mode(lab):
     if os.statvfs(lab.top).f_flag & os.ST_NOSUID:
         raise Skip("no setuid programs in the folder for temporary files")
     suid = lab.link(lab.top / "suid", "program", "-pthread")
-    shutil.chown(suid, "nobody")
+    try:
+        shutil.chown(suid, "nobody")
+    except OSError as why:  # a namespace that maps root alone
+        raise Skip(f"takes a second user: {why.strerror}") from None
     suid.chmod(0o4755)
     record = lab.top / "secure.jsonl"
     record.write_text("")
