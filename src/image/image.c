@@ -573,10 +573,11 @@ bool image_is_meant(const char *path)
     }
     arena_init(&a, 0, NULL, NULL);
     bool environment = folder_has(&a, path, "pyvenv.cfg") || folder_has(&a, path, "conda-meta");
+    bool prefix = folder_has(&a, path, "bin/python3") || folder_has(&a, path, "bin/python");
     bool system = folder_has(&a, path, "oci-layout") || folder_has(&a, path, "usr") ||
                   folder_has(&a, path, "etc");
     arena_release(&a);
-    return system && !environment;
+    return !environment && (system || !prefix);
 }
 
 /* Whether there is an archive or a layout of this path; a program is none. */

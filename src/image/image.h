@@ -47,7 +47,7 @@ struct image {
 bool image_is(const char *path);
 
 /* Whether what a user names is an image or a root file system, and no program and no environment of
- * Python: what exists nowhere, an archive, a layout, a folder with a system in it. */
+ * Python: what exists nowhere, an archive, a layout, a folder that is not an environment. */
 bool image_is_meant(const char *path);
 
 /* Which image of a file is meant, and how it is read. */

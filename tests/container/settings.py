@@ -870,6 +870,21 @@ def not_determined(exe, folder):
         check(f"unknown: {form} as JSON", any("cannot be determined" in n for n in notes), notes)
 
 
+def of_folders(exe, folder):
+    """A root file system needs neither etc nor usr; a prefix with a Python is a TARGET."""
+    app, prefix = folder / "scratch", folder / "prefix"
+    (app / "opt/app").mkdir(parents=True)
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin/python3").symlink_to(sys.executable)
+    done = run(exe, "docker", app)
+    check("a folder without etc is an image",
+          done.returncode == 0 and f"tar -C {app} -c . | docker import" in done.stdout,
+          done.stdout + done.stderr)
+    done = run(exe, "docker", prefix)
+    check("a prefix with a Python is not an image", "docker import" not in done.stdout,
+          done.stdout + done.stderr)
+
+
 def main():
     exe = Path(sys.argv[1]).resolve()
     schemas = schemas_of()
@@ -893,6 +908,7 @@ def main():
         selected(exe, folder)
         of_image(exe, folder)
         not_determined(exe, folder)
+        of_folders(exe, folder)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 
