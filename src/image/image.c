@@ -563,6 +563,9 @@ static bool is_program(const char *path)
 
 bool image_is_meant(const char *path)
 {
+    /* Folders at the top of a file system [FHS 3.0] that a project has none of. */
+    static const char *const tops[] = {"bin", "dev",  "lib", "lib64", "opt", "proc", "root",
+                                       "run", "sbin", "srv", "sys",   "tmp", "var"};
     struct stat st;
     struct arena a;
     if (stat(path, &st) < 0) {
@@ -576,8 +579,12 @@ bool image_is_meant(const char *path)
     bool prefix = folder_has(&a, path, "bin/python3") || folder_has(&a, path, "bin/python");
     bool system = folder_has(&a, path, "oci-layout") || folder_has(&a, path, "usr") ||
                   folder_has(&a, path, "etc");
+    bool top = false; // of an image that has its program alone
+    for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
+        top = top || folder_has(&a, path, tops[i]);
+    }
     arena_release(&a);
-    return !environment && (system || !prefix);
+    return !environment && (system || (top && !prefix));
 }
 
 /* Whether there is an archive or a layout of this path; a program is none. */

@@ -47,7 +47,8 @@ struct image {
 bool image_is(const char *path);
 
 /* Whether what a user names is an image or a root file system, and no program and no environment of
- * Python: what exists nowhere, an archive, a layout, a folder that is not an environment. */
+ * Python: what exists nowhere, an archive, a layout, a folder that has what stands at the
+ * top of a file system and is not an environment. */
 bool image_is_meant(const char *path);
 
 /* Which image of a file is meant, and how it is read. */

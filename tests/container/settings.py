@@ -871,8 +871,10 @@ def not_determined(exe, folder):
 
 
 def of_folders(exe, folder):
-    """A root file system needs neither etc nor usr; a prefix with a Python is a TARGET."""
-    app, prefix = folder / "scratch", folder / "prefix"
+    """A root file system needs neither etc nor usr; a prefix with a Python is a TARGET, a project is nothing."""
+    app, prefix, project = folder / "scratch", folder / "prefix", folder / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "requirements.txt").write_text("torch\n")
     (app / "opt/app").mkdir(parents=True)
     (prefix / "bin").mkdir(parents=True)
     (prefix / "bin/python3").symlink_to(sys.executable)
@@ -883,6 +885,8 @@ def of_folders(exe, folder):
     done = run(exe, "docker", prefix)
     check("a prefix with a Python is not an image", "docker import" not in done.stdout,
           done.stdout + done.stderr)
+    done = run(exe, "docker", project)
+    check("a project is not an image", done.returncode != 0 and not done.stdout, done.stdout + done.stderr)
 
 
 def main():
