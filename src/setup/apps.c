@@ -84,6 +84,7 @@ static const struct setup_app apps[] = {
      .package = "tensorflow",
      .extras = "and-cuda",
      .engines = "tensorflow",
+     .hook = true,
      .module = "tensorflow",
      .counts = "import tensorflow as t; print(len(t.config.list_physical_devices('GPU')))"},
     {.name = "cupy",

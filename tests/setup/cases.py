@@ -113,6 +113,9 @@ CASES = [
     ("vllm-thor", ["vllm", "--for", "jetson-agx-thor"], "unknown", ["JetPack 7"]),
     ("bitsandbytes-rdna3", ["bitsandbytes", "--for", "rx-7900-xtx-linux"], "gpu",
      ["torch==2.11.0+rocm7.2", "bitsandbytes==0.50.2"]),
+    # libtensorflow_framework.so.2 does not look for cuSOLVER where its wheel puts it.
+    ("tensorflow-ampere", ["tensorflow", "--root", "rtx3060"], "gpu",
+     ["'tensorflow[and-cuda]==2.21.0'", "gpumend enable --import tensorflow tensorflow-env"]),
     ("onnxruntime-cpu", ["onnxruntime", "--root", "cpu-only"], "cpu", ["onnxruntime==1"]),
     ("onnxruntime-spark", ["onnxruntime", "--for", "dgx-spark"], "gpu", ["onnxruntime-gpu[cuda,cudnn]==1.31.1"]),
     ("speaches-ampere", ["speaches", "--for", "rtx-3060-linux", "--into", "my speech"], "gpu",
