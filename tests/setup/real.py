@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "trees")]
 from cases import TREES  # noqa: E402
 from build import write  # noqa: E402
+from mapped import differences  # noqa: E402
 
 PYTHON = f"3.{sys.version_info[1]}"
 # name: application, machine, libraries that must open behind the import. Those with a slash are the
@@ -94,22 +95,16 @@ def opened(env, folder, module, libraries, model, seen):
     if done.returncode:
         yield f"import {module} and {opens}: {done.stderr[-1500:]}"
         return
-    mapped = {Path(line).name: Path(line).resolve() for line in done.stdout.splitlines() if line[:1] == "/"}
+    mapped = [line for line in done.stdout.splitlines() if line[:1] == "/"]
+    seen["libraries"] = []
     for name in libraries:
-        path = mapped.get(name)
-        if path is None or not path.is_relative_to(env.resolve()):
-            yield f"{name} is not the environment's: {path}"
-    foreseen = {}
-    for process in model["processes"]:
-        for item in process["objects"]:
-            foreseen.setdefault(Path(item["path"]).name, set()).add(Path(item["path"]).resolve())
-    both = sorted(mapped.keys() & foreseen.keys())
-    for name in both:
-        if mapped[name] not in foreseen[name]:
-            yield f"{name} is {mapped[name]}, and check says {sorted(map(str, foreseen[name]))}"
-    seen["mapped"] = len(both)
-    seen["libraries"] = [f"{name} of {mapped[name].parent.relative_to(env.resolve()).as_posix()}"
-                         for name in libraries if name in mapped and mapped[name].is_relative_to(env.resolve())]
+        for path in sorted({Path(line).resolve() for line in mapped if Path(line).name == name}) or [None]:
+            if path is None or not path.is_relative_to(env.resolve()):
+                yield f"{name} is not the environment's: {path}"
+            else:
+                seen["libraries"].append(f"{name} of {path.parent.relative_to(env.resolve()).as_posix()}")
+    different, seen["mapped"] = differences(mapped, model["processes"])
+    yield from different
 
 
 def faults(exe, top, folder, app, machine, libraries, seen):

@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "trees")]
 from cases import APPS, CASES, NAMED, SCRIPTS, TREES  # noqa: E402
 from build import write  # noqa: E402
+from mapped import case_faults  # noqa: E402
 
 SCHEMA = HERE.parent.parent / "docs/json/setup.schema.json"
 ROWS = {(r["package"], r["version"]): r
@@ -189,6 +190,10 @@ def main():
                                                               check=False).returncode):
                 bad += 1
                 print(f"{words}: status {status}: {out}{errors}")
+    n += 1
+    for fault in case_faults():
+        bad += 1
+        print(fault)
     page = subprocess.run([HERE.parent.parent / "scripts/setup-pages", exe, "--check"],
                           capture_output=True, text=True, check=False)
     n += 1
