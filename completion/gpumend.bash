@@ -80,6 +80,10 @@ _gpumend()
             compgen -W "x86-64-v1 x86-64-v2 x86-64-v3 x86-64-v4 armv8.0-a armv8.1-a" -- "$cur")
         return
         ;;
+    check:--device)
+        mapfile -t COMPREPLY < <(compgen -W "cpu" -- "$cur")
+        return
+        ;;
     check:--page-size | container:--page-size | snapshot:--page-size | fix:--page-size | why:--page-size)
         mapfile -t COMPREPLY < <(compgen -W "4096 16384 65536" -- "$cur")
         return
@@ -145,7 +149,7 @@ _gpumend()
         return
         ;;
     check)
-        word="--import --pid --root --host --env --unset --glibc --cpu --page-size --kb --snapshot --probe --verbose --report --github --sarif --html --redact --watch --json --limit --help"
+        word="--import --pid --root --host --env --unset --glibc --cpu --page-size --device --kb --snapshot --probe --verbose --report --github --sarif --html --redact --watch --json --limit --help"
         ;;
     needs)
         word="--on --as --features --model --compute --import --root --env --unset --kb --platform --no-verify --limit --json --help"

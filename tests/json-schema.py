@@ -242,6 +242,7 @@ def cases(top):
             ("check", [extension]), ("check", [short]), ("check", [odd]), ("check", [lost]),
             ("check", [python]), ("check", ["--pid", os.getpid()]),
             ("check", [env, "--import", "ctranslate2"]),
+            ("check", [env, "--device", "cpu"]),
             ("fix", [env]), ("fix", [bare]), ("fix", [lost]), ("fix", [short]), ("fix", [python]),
             ("fix", [env, "--import", "ctranslate2"]), ("fix", [odd]), ("fix", [env, "--in-process"]),
             ("run", ["--json", "--", "true"]), ("run", ["--json", "--device", "auto", "--", "true"]),

@@ -21,7 +21,7 @@
 #include "report/html.h"
 #include "report/joined.h"
 
-enum { O_SNAPSHOT = 1, O_PROBE, O_REPORT, O_GITHUB, O_SARIF, O_HTML, O_REDACT, O_WATCH };
+enum { O_SNAPSHOT = 1, O_PROBE, O_REPORT, O_GITHUB, O_SARIF, O_HTML, O_REDACT, O_WATCH, O_DEVICE };
 
 static const struct cli_option options[] = {
     CLI_OPTION_IMPORT,
@@ -34,6 +34,8 @@ static const struct cli_option options[] = {
     CLI_OPTION_GLIBC,
     CLI_OPTION_CPU,
     CLI_OPTION_PAGE_SIZE,
+    {"device", "cpu", "the program is to compute on the CPU: what only a GPU's use meets is a note",
+     O_DEVICE},
     CLI_OPTION_KB,
     {"snapshot", "FILE", "look at what gpumend snapshot wrote, or - for standard input",
      O_SNAPSHOT},
@@ -55,7 +57,7 @@ struct check {
     const char *snapshot_file; // or NULL
     struct snapshot snapshot;
     const char *sarif_file, *html_file; // or NULL
-    bool probe, report, github, redact, watch;
+    bool probe, report, github, redact, watch, for_cpu;
 };
 
 static int check_take_option(void *command, int id, const char *value)
@@ -80,6 +82,12 @@ static int check_take_option(void *command, int id, const char *value)
     if (id == O_WATCH) {
         c->watch = true;
         return CLI_OK;
+    }
+    if (id == O_DEVICE) {
+        c->for_cpu = strcmp(value, "cpu") == 0;
+        return c->for_cpu ? CLI_OK
+                          : cli_fail(CLI_USAGE, "check: --device expects cpu, not %s",
+                                     str_printable(&c->t.arena, value));
     }
     if (id == O_SARIF) {
         c->sarif_file = value;
@@ -204,6 +212,7 @@ static int check_print(struct check *c)
         .made_by = c->snapshot.gpumend,
     };
     cli_progress_step("judging");
+    c->target.model.for_cpu = c->for_cpu;
     diag_run(&c->target.model, &report);
     if (c->snapshot_file) {
         note_misses(c, &report, &shown);
@@ -309,6 +318,7 @@ static bool look_at_windows(struct check *c, struct root *root, struct snap *rep
                           : c->github     ? "--github"
                           : c->sarif_file ? "--sarif"
                           : c->redact     ? "--redact"
+                          : c->for_cpu    ? "--device"
                                           : NULL;
     const struct cli_windows_check asked = {.target = o->target,
                                             .root_path = o->root_path ? o->root_path : "/",
@@ -397,6 +407,9 @@ static int check_run_with(void *command)
         (c->probe && (c->github || c->sarif_file || c->html_file))) {
         return cli_fail(CLI_USAGE, "check: one of --github, --sarif, --html, --report and --json, "
                                    "and the first three without --probe");
+    }
+    if (c->for_cpu && c->probe) {
+        return cli_fail(CLI_USAGE, "check: --probe runs the GPU: not with --device cpu");
     }
     if (c->redact && !c->html_file) {
         return cli_fail(CLI_USAGE, "check: --redact belongs to --html");

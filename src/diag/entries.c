@@ -110,6 +110,121 @@ void diag_soften_parts(struct diag *d)
     }
 }
 
+/* ------------------------------------------------------------------ on the CPU */
+
+/* Causes that are about what computes on the GPU, whatever their culprit is. */
+static bool is_of_gpu_build(enum diag_cause cause)
+{
+    return cause == DIAG_GPU_CODE_MISSING || cause == DIAG_GFX_NOT_COVERED ||
+           cause == DIAG_BUILD_WITHOUT_GPU || cause == DIAG_BUILD_OTHER_VENDOR ||
+           cause == DIAG_ONNXRUNTIME_TWICE || cause == DIAG_COMPUTE_TYPE;
+}
+
+/* A distribution that computes on GPUs alone, so that nothing is fine for it on the CPU: CuPy, and
+ * vLLM save where its version is labelled +cpu. Sources: src/setup/apps.c, rows with gpu_only. */
+static bool is_gpu_alone(const struct model *m, const char *name)
+{
+    const struct py_dist *dist = m->env ? py_env_by_dist(m->env, name) : NULL;
+    const char *version = dist && dist->version ? dist->version : "";
+    return str_glob("cupy", name) || str_glob("cupy[-_]*", name) ||
+           (strcmp(name, "vllm") == 0 && !strstr(version, "+cpu"));
+}
+
+static const char *gpu_alone(const struct model *m, const struct model_process *p)
+{
+    for (size_t i = 0; i < p->imported.n; i++) {
+        if (is_gpu_alone(m, p->imported.items[i])) {
+            return p->imported.items[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *any_gpu_alone(const struct model *m)
+{
+    const char *name = NULL;
+    for (size_t i = 0; i < m->processes.n && !name; i++) {
+        name = gpu_alone(m, m->processes.items[i]);
+    }
+    return name;
+}
+
+static bool belongs_to_import(const struct model_process *p, int load)
+{
+    bool found = load < 0; // the start
+    for (size_t i = 0; i < p->attempts.n && !found; i++) {
+        const struct model_attempt *at = &p->attempts.items[i];
+        found = at->failed && at->required && at->phase == MODEL_IMPORT &&
+                (size_t)load >= at->first_load && (size_t)load < at->first_load + at->n_loads;
+    }
+    return found;
+}
+
+/* The library of the driver for want of which a start or an import fails, or NULL: an extension
+ * with libcuda.so.1 among its DT_NEEDED asks for the driver on every device. */
+static const char *driver_at_import(struct diag *d, const struct model_process *p)
+{
+    for (size_t i = 0; p->ldso && i < p->ldso->requests.n; i++) {
+        const struct ldso_request *r = p->ldso->requests.items[i];
+        if (r->kind == LDSO_NEEDED && r->outcome == LDSO_NOT_FOUND &&
+            diag_is_driver_library(d, r->name) && belongs_to_import(p, r->load)) {
+            return r->name;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the process computes on no CPU here, whatever the environment has. */
+static bool is_no_cpu_program(struct diag *d, const struct model_process *p)
+{
+    return d->m->for_cpu && (gpu_alone(d->m, p) || driver_at_import(d, p));
+}
+
+/* What keeps the verdict from "ok"; true: a library of the driver is wanted on every device. */
+static bool note_no_cpu_program(struct diag *d)
+{
+    const char *alone_there = any_gpu_alone(d->m), *driver = NULL;
+    for (size_t i = 0; i < d->m->processes.n && !driver; i++) {
+        driver = driver_at_import(d, d->m->processes.items[i]);
+    }
+    if (alone_there) {
+        VEC_PUSH(d->a, &d->report->notes,
+                 arena_printf(d->a, "%s computes on GPUs alone: it cannot be judged for the CPU",
+                              alone_there));
+    }
+    if (driver) {
+        VEC_PUSH(d->a, &d->report->notes,
+                 arena_printf(d->a,
+                              "an import needs %s of the GPU's driver, which is not found here: it "
+                              "fails on the CPU too",
+                              driver));
+    }
+    d->unsure |= alone_there || driver;
+    return driver;
+}
+
+bool diag_is_only_for_gpu(const struct model *m, const struct diag_finding *f)
+{
+    return !any_gpu_alone(m) &&
+           (f->stage == DIAG_STAGE_MACHINE ||
+            (f->stage == DIAG_STAGE_USE &&
+             (is_of_gpu_build(f->cause) || kb_family_of(&m->families, path_base(f->culprit)))));
+}
+
+void diag_soften_gpu(struct diag *d)
+{
+    bool driver = d->m->for_cpu && note_no_cpu_program(d);
+    for (size_t i = 0; i < d->report->findings.n && d->m->for_cpu; i++) {
+        struct diag_finding *f = d->report->findings.items[i];
+        bool met = driver && f->stage == DIAG_STAGE_MACHINE;
+        if (!met && diag_is_only_for_gpu(d->m, f) && f->severity != DIAG_NOTE) {
+            f->severity = DIAG_NOTE;
+            f->summary =
+                arena_printf(d->a, "%s Only programs that use the GPU meet it.", f->summary);
+        }
+    }
+}
+
 /* ------------------------------------------------------------------ entries */
 
 static bool is_judged(const struct model_process *p)
@@ -128,7 +243,7 @@ static enum diag_verdict verdict_of_one(struct diag *d, const struct model_proce
             }
         }
     }
-    return is_judged(p) ? DIAG_OK : DIAG_CANNOT_TELL;
+    return is_judged(p) && !is_no_cpu_program(d, p) ? DIAG_OK : DIAG_CANNOT_TELL;
 }
 
 /* That of the worst order in which its parts can be used. */

@@ -62,6 +62,10 @@ struct diag_report {
 /* Judges the model. The report lives in the model's arena. */
 void diag_run(struct model *m, struct diag_report *ret);
 
+/* Whether a program that computes on the CPU never meets it: it is of the machine's GPU or driver,
+ * or a library of CUDA's or ROCm's that only the GPU's use asks for. */
+bool diag_is_only_for_gpu(const struct model *m, const struct diag_finding *f);
+
 /* How many findings have this severity. */
 size_t diag_count(const struct diag_report *r, enum diag_severity severity);
 

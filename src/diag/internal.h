@@ -340,8 +340,10 @@ void diag_rule_requirements(struct diag *d); // requirements.c: after the failur
 void diag_rule_overwritten(struct diag *d);  // overwritten.c
 
 /* An error that only a part of a working application meets becomes a warning; then what the
- * findings mean for each entry (entries.c). Called when all rules have run. */
+ * findings mean for each entry (entries.c). Where the program is to compute on the CPU, what it
+ * meets on a GPU alone becomes a note. Called when all rules have run. */
 void diag_soften_parts(struct diag *d);
+void diag_soften_gpu(struct diag *d);
 void diag_judge_entries(struct diag *d);
 
 /* A defect between two cuDNN libraries of different releases: true if it was one. */

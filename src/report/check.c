@@ -222,6 +222,9 @@ json_t *report_check_json(const struct model *m, const struct diag_report *r,
     json_t *doc = json_object();
     json_put(doc, "schema", json_integer(1));
     json_put(doc, "target", check_target_json(m, target));
+    if (m->for_cpu) {
+        json_put(doc, "device", json_string("cpu"));
+    }
     json_put(doc, "host", host_json(m));
     json_put(doc, "python", python_json(m));
     json_t *processes = json_array();

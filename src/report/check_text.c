@@ -273,7 +273,8 @@ static void brief_finding_text(const struct page *p, const struct diag_finding *
                                const struct report_advice *advice)
 {
     page_summary(p, f);
-    if (f->repairs.n && !plan_way_mends(advice->start.way, f) &&
+    bool left_out = p->m->for_cpu && f->severity == DIAG_NOTE && diag_is_only_for_gpu(p->m, f);
+    if (f->repairs.n && !left_out && !plan_way_mends(advice->start.way, f) &&
         !plan_way_mends(advice->good.way, f)) {
         repair_text(p, &f->repairs.items[0], "to do");
     }
@@ -373,7 +374,8 @@ static const char *looked_at(const struct page *p, const struct diag_report *r,
 {
     const char *ok = entries_with(p, r, DIAG_OK);
     if (ok) {
-        return arena_printf(p->m->arena, " in %s, from import to first use", ok);
+        return arena_printf(p->m->arena, " in %s, from import to first use%s", ok,
+                            p->m->for_cpu ? " on the CPU" : "");
     }
     if (p->m->pid) {
         return " in what the process has loaded, and in what its packages are known to load next";
@@ -399,8 +401,8 @@ static bool is_only_for_gpu(const struct model *m, const struct diag_report *r)
     bool none = h && !m->host_elsewhere && h->gpus.n == 0 && h->pci.state != HOST_UNKNOWN;
     for (size_t i = 0; i < r->findings.n && none; i++) {
         const struct diag_finding *f = r->findings.items[i];
-        none = f->severity != DIAG_ERROR ||
-               (f->stage == DIAG_STAGE_USE && kb_family_of(&m->families, path_base(f->culprit)));
+        none =
+            f->severity != DIAG_ERROR || (f->stage == DIAG_STAGE_USE && diag_is_only_for_gpu(m, f));
     }
     return none;
 }
@@ -421,9 +423,10 @@ static const char *broken_sentence(const struct page *p, const struct diag_repor
         text = arena_printf(a, "%s; affected: %s; not affected: %s", text, broken, ok);
     }
     if (is_only_for_gpu(p->m, r)) {
-        text =
-            arena_printf(a, "%s; no GPU was found here, and what runs on the CPU does not need %s",
-                         text, errors == 1 ? "it" : "them");
+        text = arena_printf(a,
+                            "%s; no GPU was found here, and what runs on the CPU does not need %s: "
+                            "see --device cpu",
+                            text, errors == 1 ? "it" : "them");
     }
     return p->brief ? arena_printf(a, "%s (-v prints the evidence)", text) : text;
 }

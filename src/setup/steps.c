@@ -367,7 +367,7 @@ void setup_libraries_step(struct planner *p)
 
 /* ------------------------------------------------------------------ the proof */
 
-/* gpumend.exe has neither check nor probe. */
+/* gpumend.exe has no probe, and its check takes no --device. */
 static void proof_step_import(struct planner *p)
 {
     struct setup_step *s = setup_step_new(p, SETUP_PROOF, "Prove it");
@@ -386,19 +386,25 @@ void setup_proof_step(struct planner *p)
 {
     const char *folder = setup_word(p, p->plan->folder);
     bool gpu = p->plan->device != CHOOSE_DEVICE_CPU;
-    // On the CPU check would judge the use of a GPU that the plan does without.
-    if (p->plan->windows || !gpu) {
+    if (p->plan->windows || p->plan->other != SETUP_OTHER_NONE) {
         proof_step_import(p);
         return;
     }
     struct setup_step *s = setup_step_new(p, SETUP_PROOF, "Prove it");
-    setup_command_add(
-        p, s, arena_printf(p->a, "gpumend check --import %s %s", p->plan->row->module, folder));
+    setup_command_add(p, s,
+                      arena_printf(p->a, "gpumend check %s--import %s %s",
+                                   gpu ? "" : "--device cpu ", p->plan->row->module, folder));
     if (gpu) {
         setup_command_add(p, s, arena_printf(p->a, "gpumend probe %s", folder));
+        s->why = "check follows every library that the packages load; probe computes on the GPU.";
+        s->seen = "check finds no error, and every stage of probe that runs passes.";
+        return;
     }
-    s->why = gpu ? "check follows every library that the packages load; probe computes on the GPU."
-                 : "check follows every library that the packages load.";
-    s->seen = gpu ? "check finds no error, and every stage of probe that runs passes."
-                  : "check finds no error.";
+    setup_command_add(
+        p, s,
+        arena_printf(p->a, "%s -c %s", setup_python_word(p),
+                     setup_word(p, arena_printf(p->a, "import %s", p->plan->row->module))));
+    s->why =
+        "check follows every library that the packages load on the CPU; the import loads them.";
+    s->seen = "check finds no error, and the import ends without one.";
 }

@@ -33,14 +33,14 @@ import engines  # noqa: E402,F401  (adds its cases)
 import entries  # noqa: E402  (adds its cases)
 import gpucode  # noqa: E402,F401  (adds its cases)
 import healthy  # noqa: E402
-import imports  # noqa: E402,F401  (adds its cases)
+import imports  # noqa: E402  (adds its cases)
 import rocm  # noqa: E402,F401  (adds its cases)
 import live  # noqa: E402
 import orders  # noqa: E402,F401  (adds its answers)
 import releases  # noqa: E402
 import carried  # noqa: E402
 import xpu  # noqa: E402,F401  (adds its cases)
-from tree import MACHINES, Tree  # noqa: E402
+from tree import MACHINES, SYSTEM, Tree  # noqa: E402
 from build import system  # noqa: E402
 
 REPAIRS = collections.Counter()  # what became of the commands that repairs print
@@ -216,6 +216,58 @@ def told_without_gpu(exe, folder, machine, no_import, wanted):
         yield "status %d, said: %s\n%s" % (status, said, text)
 
 
+def import_of_cublas(tree):
+    tree.python().torch("2.5.1", needed=["libcublas.so.12"])
+
+
+def without_cublas(tree):
+    tree.python().ctranslate2("4.8.5")
+
+
+def mixed_at_import(tree):
+    """The extension opens libcublas.so.12 at import, and the file is cut short."""
+    import_of_cublas(tree)
+    tree.lib(SYSTEM + "/libcublas.so.12")
+    tree.damage(SYSTEM + "/libcublas.so.12", "truncate:300")
+
+
+def driver_at_import(tree):
+    tree.python().ctranslate2("4.8.5", needed=["libcuda.so.1"])
+    tree.lib(SYSTEM + "/libcublas.so.12")
+
+
+def cupy_at_use(tree):
+    imports.cupy(tree, "14.2.0")
+    imports.toolkit(tree, without=["cublas"])
+
+
+def cupy_whole(tree):
+    imports.cupy(tree, "14.2.0")
+    imports.toolkit(tree)
+
+
+# What is built, the verdict as it is and with --device cpu, the severities of the latter.
+FOR_CPU = {"cpu-use": (without_cublas, "broken", "ok", {"note"}),
+           "cpu-import": (import_of_cublas, "broken", "broken", {"error"}),
+           "cpu-import-of-a-cut-file": (mixed_at_import, "broken", "broken", {"error"}),
+           "cpu-import-of-the-driver": (driver_at_import, "ok", "unknown", set()),
+           "cpu-cupy": (cupy_at_use, "broken", "broken", {"error"}),
+           "cpu-cupy-whole": (cupy_whole, "ok", "unknown", set())}
+
+
+def told_for_cpu(exe, folder, build, plain, verdict, severities):
+    """With --device cpu what only the use of a GPU meets is a note, and nothing else is."""
+    tree = Tree(folder / "tree")
+    build(tree)
+    tree.machine(system())
+    for args, wanted in (([], plain), (["--device", "cpu"], verdict)):
+        document = check(exe, tree, {"args": args})
+        if document["verdict"] != wanted or document.get("device") != (args[1:] or [None])[0]:
+            yield "%s: %s: %s" % (args, document["verdict"], [told(f) for f in document["findings"]])
+    if not severities <= {f["severity"] for f in document["findings"]}:
+        yield "severities: %s" % [told(f) for f in document["findings"]]
+
+
 def every_cause(exe):
     """Each cause has a case, save those that only a log shows (tests/pages.py sees to the pages)."""
     listed = json.loads(gpumend(exe, ["explain", "--list", "--json"])[1])["causes"]
@@ -239,6 +291,8 @@ def tests(exe, show):
         yield name, lambda folder, r=row: list(nothing_found(exe, folder, *r))
     for name, row in WITHOUT_GPU.items():
         yield name, lambda folder, r=row: list(told_without_gpu(exe, folder, *r))
+    for name, row in FOR_CPU.items():
+        yield name, lambda folder, r=row: list(told_for_cpu(exe, folder, *r))
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
     for name, test in live.ANSWERS.items():

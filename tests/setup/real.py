@@ -124,15 +124,14 @@ def faults(exe, top, folder, app, machine, libraries, seen):
         yield f"pip check: status {status}: {output[-1500:]}"
     seen["packages"] = len(json.loads(shell(f"{env}/bin/python -m pip list --format json", folder, exe)[1]))
     seen["bytes"] = sum(p.lstat().st_size for p in env.rglob("*") if not p.is_dir())
-    done = subprocess.run([exe, "check", "--json", "--import", module, "--host", Path(top) / machine, env],
+    device = ["--device", "cpu"] if plan["device"] == "cpu" else []
+    done = subprocess.run([exe, "check", "--json", *device, "--import", module, "--host", Path(top) / machine, env],
                           cwd=folder, capture_output=True, text=True, check=False)
     model = json.loads(done.stdout)
     severities = [item["severity"] for item in model["findings"]]
-    # A plan for a CPU does not ask check, which judges what the packages would load for a GPU.
-    asks = plan["device"] != "cpu"
     seen["check"] = ", ".join([model["verdict"]] + [f"{severities.count(s)} {s}{'s' * (severities.count(s) > 1)}"
-                                                     for s in sorted(set(severities))]) if asks else "not asked"
-    if asks and (done.returncode or "error" in severities):
+                                                     for s in sorted(set(severities))])
+    if done.returncode or "error" in severities:
         yield f"check: status {done.returncode}: {[f['summary'] for f in model['findings']]}"
     yield from opened(env, folder, module, libraries, model, seen)
     print(f"  {seen.get('packages')} packages, {seen['bytes'] >> 20} MiB; check: {seen['check']}; "
