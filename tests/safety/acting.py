@@ -321,7 +321,7 @@ def above_faults(exe, w, top):
 def output_faults(exe, w, top):
     """`check --sarif FILE` and `check --html FILE` write through a link of the user's own, and not
     through another's."""
-    folder = top / "shared"
+    mine, folder = World(exe, top / "reported"), top / "shared"
     folder.mkdir()
     folder.chmod(0o1777)
     for option, owner in itertools.product(("--sarif", "--html"), (os.geteuid(), 12345)):
@@ -332,7 +332,7 @@ def output_faults(exe, w, top):
             if os.geteuid() != 0:
                 continue
             os.chown(link, owner, -1, follow_symlinks=False)
-        done = subprocess.run([exe, "check", option, link, w.prefix], cwd="/", timeout=60,
+        done = subprocess.run([exe, "check", option, link, mine.prefix], cwd="/", timeout=60,
                               capture_output=True, text=True, check=False)
         is_written = kept.read_text(encoding="utf-8") != "mine"
         if is_written != (owner == os.geteuid()) or (not is_written and done.returncode != 3):
