@@ -284,6 +284,9 @@ static struct host_fact versions_match(struct host_look *l)
     if (!cuda->version) {
         return host_unknown(cuda->real, "the name of the file states no version");
     }
+    if (strcmp(cuda->version, "1.1") == 0) { // diag/arm.c
+        return host_unknown(cuda->real, "the libcuda of Jetson Linux states no release");
+    }
     if (n->module.state != HOST_YES || !n->module.value) {
         return host_unknown("/sys/module/nvidia/version", "the module's version is not known");
     }

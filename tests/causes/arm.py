@@ -96,6 +96,18 @@ def libcuda_of_l4t_on_a_server(t, bad):
     return app(t, ["libcuda.so.1"], f"{FOLDER}/tegra:{FOLDER}" if bad else FOLDER)
 
 
+@case("cuda-for-other-arm", "jetson", "libcuda.so.1.1", repair="libcuda.so.1 of this machine's driver")
+def libcuda_of_l4t_alone_on_a_server(t, bad):
+    """Its 1.1 is no release of a driver: it is not compared with the module's."""
+    server(t)
+    if bad:
+        for path in t.real(FOLDER).glob("libcuda.so*"):
+            path.unlink()
+        l4t(t)
+        t.link(FOLDER + "/libcuda.so.1", "tegra/libcuda.so.1.1")
+    return app(t, ["libcuda.so.1"], FOLDER)
+
+
 @case("library-missing", "lib-missing", "libnvrm_gpu.so", repair="nvidia-l4t")
 def jetson_linux_in_part(t, bad):
     jetson_app(t, "none")
