@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "winldr/path.h"
+#include "winldr/tag.h"
 
 enum { MANIFEST_MAX = 1 << 16, ASSEMBLIES_MAX = 64, OF_PROGRAM = 1, OF_DLL = 2 };
 
@@ -11,39 +12,6 @@ struct assembly {
 };
 
 /* ------------------------------------------------------------------ texts */
-
-/* The value of an attribute in a tag; empty: it has none. */
-static struct str tag_value(struct str tag, const char *name)
-{
-    for (size_t at; (at = str_find(tag, name)) < tag.n;) {
-        bool begins = at > 0 && strchr(" \t\r\n", tag.s[at - 1]);
-        struct str rest = {tag.s + at + strlen(name), tag.n - at - strlen(name)};
-        struct str value = str_trim(rest);
-        tag = rest;
-        if (!begins || !value.n || value.s[0] != '=') {
-            continue;
-        }
-        value = str_trim((struct str){value.s + 1, value.n - 1});
-        if (value.n && (value.s[0] == '"' || value.s[0] == '\'')) {
-            struct str inside = {value.s + 1, value.n - 1};
-            size_t end = str_find_char(inside, value.s[0]);
-            return end < inside.n ? (struct str){inside.s, end} : (struct str){"", 0};
-        }
-    }
-    return (struct str){"", 0};
-}
-
-/* The next tag of this name, behind which `text` goes on. */
-static bool next_tag(struct str *text, const char *name, struct str *ret)
-{
-    size_t at = str_find(*text, name);
-    if (at == text->n) {
-        return false;
-    }
-    *text = (struct str){text->s + at + strlen(name), text->n - at - strlen(name)};
-    *ret = (struct str){text->s, str_find_char(*text, '>')};
-    return true;
-}
 
 static struct str manifest_file(struct winldr_process *p, const char *path)
 {
@@ -71,8 +39,8 @@ bool winldr_assembly_has(const struct winldr_module *m)
 static bool lists_file(struct str manifest, const char *dll)
 {
     struct str tag;
-    while (next_tag(&manifest, "<file", &tag)) {
-        if (winldr_name_part_is(tag_value(tag, "name"), str_of(dll))) {
+    while (winldr_tag_next(&manifest, "<file", &tag)) {
+        if (winldr_name_part_is(winldr_tag_value(tag, "name"), str_of(dll))) {
             return true;
         }
     }
@@ -148,18 +116,18 @@ struct winldr_redirect winldr_assembly_find(struct winldr_process *p, const stru
                                                : pe_manifest_numbered(&m->file->image, OF_DLL);
     struct str tag;
     const char *beside = winldr_path_folder(p->arena, m->path);
-    for (size_t i = 0; next_tag(&text, "<dependentAssembly", &tag); i++) {
+    for (size_t i = 0; winldr_tag_next(&text, "<dependentAssembly", &tag); i++) {
         struct str rest = text;
         if (i == ASSEMBLIES_MAX) {
             answer.unseen = "an assembly behind those of a manifest that are looked at";
             break;
         }
-        if (!next_tag(&rest, "<assemblyIdentity", &tag)) {
+        if (!winldr_tag_next(&rest, "<assemblyIdentity", &tag)) {
             break;
         }
-        struct assembly x = {tag_value(tag, "name"), tag_value(tag, "version"),
-                             tag_value(tag, "publicKeyToken"),
-                             tag_value(tag, "processorArchitecture")};
+        struct assembly x = {winldr_tag_value(tag, "name"), winldr_tag_value(tag, "version"),
+                             winldr_tag_value(tag, "publicKeyToken"),
+                             winldr_tag_value(tag, "processorArchitecture")};
         const char *folder = x.name.n ? system_folder(p, &x) : NULL;
         const char *path = folder ? winldr_path_join(p->arena, folder, name) : NULL;
         if (path && winldr_files_get(p->files, path)->kind == WINLDR_ENTRY_FILE) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "winldr/path.h"
+#include "winldr/tag.h"
 
 enum { APPX_MANIFEST_MAX = 1 << 18, GRAPH_MAX = 32 };
 
@@ -60,39 +61,20 @@ bool winldr_package_has(const char *exe)
     return winldr_path_is_below(exe, packages);
 }
 
-/* The value of Name="..." in the next <PackageDependency>; false: there is none. */
-static bool next_dependency(struct str *text, struct str *ret)
-{
-    static const char tag[] = "<PackageDependency", attribute[] = " Name=\"";
-    size_t at = str_find(*text, tag);
-    if (at == text->n) {
-        return false;
-    }
-    *text = (struct str){text->s + at + sizeof tag - 1, text->n - at - (sizeof tag - 1)};
-    struct str inside = {text->s, str_find_char(*text, '>')};
-    size_t name = str_find(inside, attribute);
-    struct str rest = {inside.s + name, inside.n - name};
-    if (name < inside.n) {
-        rest = (struct str){rest.s + sizeof attribute - 1, rest.n - (sizeof attribute - 1)};
-    }
-    *ret = (struct str){rest.s, str_find_char(rest, '"')};
-    return true;
-}
-
 void winldr_package_set(struct winldr_files *f, const char *exe, struct winldr_config *config)
 {
     const char *folder = winldr_path_folder(f->arena, exe);
     const char **graph = arena_array(f->arena, GRAPH_MAX, sizeof *graph);
     const struct winldr_entry *e =
         winldr_files_get(f, winldr_path_join(f->arena, folder, "AppxManifest.xml"));
-    struct str text = {"", 0}, name;
+    struct str text = {"", 0}, tag;
     config->is_packaged = true;
     config->graph = graph;
     graph[config->n_graph++] = folder;
     config->graph_unseen =
         !e->place || root_read(f->root, f->arena, e->place, APPX_MANIFEST_MAX, &text) < 0;
-    while (next_dependency(&text, &name)) {
-        const char *found = newest_folder(f, name, (struct str){"", 0});
+    while (winldr_tag_next(&text, "<PackageDependency", &tag)) {
+        const char *found = newest_folder(f, winldr_tag_value(tag, "Name"), (struct str){"", 0});
         if (found && config->n_graph < GRAPH_MAX) {
             graph[config->n_graph++] = found;
         } else {

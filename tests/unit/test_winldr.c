@@ -15,6 +15,7 @@
 #include "pemake.h"
 #include "winldr/path.h"
 #include "winldr/process.h"
+#include "winldr/tag.h"
 
 struct fixture {
     struct arena arena;
@@ -588,6 +589,18 @@ static void test_table_of_flags(void **state)
     }
 }
 
+/* An assembly in a comment of a manifest is none. */
+static void test_tag_in_comment(void **state)
+{
+    (void)state;
+    struct str text = str_of("<a><!-- <file name='x.dll'/> --><!-- > --><file\n name = \"y.dll\"/>"
+                             "<!-- <file name='z.dll'/>"),
+               tag;
+    assert_true(winldr_tag_next(&text, "<file", &tag));
+    assert_true(str_is(winldr_tag_value(tag, "name"), "y.dll"));
+    assert_false(winldr_tag_next(&text, "<file", &tag));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -607,6 +620,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_added, setup, teardown),
         cmocka_unit_test_setup_teardown(test_working_directory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_table_of_user_folders, setup, teardown),
+        cmocka_unit_test(test_tag_in_comment),
         cmocka_unit_test_setup_teardown(test_table_of_flags, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
