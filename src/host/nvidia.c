@@ -284,11 +284,11 @@ static struct host_fact versions_match(struct host_look *l)
     if (!cuda->version) {
         return host_unknown(cuda->real, "the name of the file states no version");
     }
-    if (strcmp(cuda->version, "1.1") == 0) { // diag/arm.c
-        return host_unknown(cuda->real, "the libcuda of Jetson Linux states no release");
-    }
     if (n->module.state != HOST_YES || !n->module.value) {
         return host_unknown("/sys/module/nvidia/version", "the module's version is not known");
+    }
+    if (strcmp(cuda->version, "1.1") == 0) { // of Jetson Linux and of WSL
+        return host_unknown(cuda->real, "the name of the file states no release");
     }
     struct host_fact fact = host_yes(cuda->real, cuda->version);
     if (strcmp(cuda->version, n->module.value) != 0) {
