@@ -248,29 +248,24 @@ static void rule_libcuda(struct diag *d, const struct model_process *p, enum pla
     if (!real || !is_other_libcuda(d, o->path, machine)) {
         return;
     }
-    struct diag_finding *f = NULL;
-    if (machine == TEGRA) {
-        f = diag_add(
-            d, DIAG_ARM_PLATFORM, real, path_base(real),
-            arena_printf(d->a,
-                         "%s is the driver's for GPUs on PCI; the GPU of this Jetson is "
-                         "part of the processor, and L4T's libcuda.so.1.1 alone reaches it.",
-                         real));
-        diag_evidence(d, f, "the loader finds it before L4T's; the module nvidia is not loaded");
-        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                    "Remove the packages of that driver: the one of Jetson Linux is in "
-                    "nvidia-l4t-cuda.");
-    } else {
-        f = diag_add(d, DIAG_ARM_PLATFORM, real, path_base(real),
-                     arena_printf(d->a,
-                                  "%s is the libcuda of Jetson Linux (L4T), which reaches no GPU "
-                                  "of this machine: those are on PCI.",
-                                  real));
-        diag_evidence(d, f, "it needs libnvrm_gpu.so, and this is no Tegra processor");
-        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                    "Use an image or a build for Arm servers, not one for L4T, and let the program "
-                    "find the libcuda.so.1 of this machine's driver.");
-    }
+    static const struct {
+        const char *says, *evidence, *repair;
+    } texts[] = {
+        [TEGRA] = {"%s is the driver's for GPUs on PCI; the GPU of this Jetson is part of the "
+                   "processor, and L4T's libcuda.so.1.1 alone reaches it.",
+                   "the loader finds it before L4T's; the module nvidia is not loaded",
+                   "Remove the packages of that driver: the one of Jetson Linux is in "
+                   "nvidia-l4t-cuda."},
+        [SERVER] = {"%s is the libcuda of Jetson Linux (L4T), which reaches no GPU of this "
+                    "machine: those are on PCI.",
+                    "it needs libnvrm_gpu.so, and this is no Tegra processor",
+                    "Use an image or a build for Arm servers, not one for L4T, and let the "
+                    "program find the libcuda.so.1 of this machine's driver."},
+    };
+    struct diag_finding *f = diag_add(d, DIAG_ARM_PLATFORM, real, path_base(real),
+                                      arena_printf(d->a, texts[machine].says, real));
+    diag_evidence(d, f, "%s", texts[machine].evidence);
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s", texts[machine].repair);
     f->severity = DIAG_ERROR;
     f->stage = DIAG_STAGE_MACHINE;
     diag_seen_in(d, f, p);

@@ -107,7 +107,7 @@ static void store_fact(struct log *l, size_t index, const char *id, const struct
 
 /* ------------------------------------------------------------------ signatures */
 
-/* A question's answer stands in the next line: "False" is meant, and "True" takes the fact back. */
+/* The answer to a question is on the next line: "False" confirms the fact, "True" takes it back. */
 static void take_answer(struct log *l, const struct log_line *line)
 {
     static const char refuted[] = "refuted";
