@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "kb/serves.h"
 
 #define MIB ((uint64_t)1024 * 1024)
 
@@ -296,13 +297,6 @@ static struct choose_memory from_rest(const struct rest *r, const struct kb_mode
                                   weights(model, device, compute) + r->bytes * factor, r->row};
 }
 
-/* Whisper's own sizes are alike in everything but their size; distilled models and turbo decode
- * with few layers. */
-static bool is_plain_size(const struct kb_model *m)
-{
-    return strcmp(m->engine, "openai-whisper") == 0 && !ends_with(m->model, "turbo");
-}
-
 /* What a larger model of the same kind takes beyond its weights, a smaller one takes at most: of
  * several the nearest counts. */
 static void keep_nearest(struct rest *r, const struct kb_model **nearest, const struct kb_model *of,
@@ -344,7 +338,8 @@ struct choose_memory choose_model_memory(const struct kb_models *models,
         if (of == model) {
             keep_largest(&own, rest, computes[as].rest, row->id);
         }
-        if (of->parameters_m > model->parameters_m && is_plain_size(of) && is_plain_size(model)) {
+        if (of->parameters_m > model->parameters_m && kb_model_is_plain_size(of->model) &&
+            kb_model_is_plain_size(model->model)) {
             keep_nearest(&larger, &nearest, of, rest, computes[as].rest, row->id);
         }
         keep_largest(&any, rest, computes[as].rest, row->id);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "kb/serves.h"
 
 /* What the driver and a desktop take of the memory before a program gets any: a measurement that is
  * nearer to the whole than this settles nothing. */
@@ -82,13 +83,6 @@ static void take_run(struct ask *k, const struct kb_model *m, struct fits *f)
                        : "measured");
 }
 
-/* Whisper's own sizes are alike in everything but their size; distilled models and turbo have few
- * layers that decode, and so little to keep while they do. */
-static bool is_plain_size(const char *model)
-{
-    return !starts_with(model, "distil") && !ends_with(model, "turbo");
-}
-
 /* The model itself; where it was not measured, a larger one, which needs at least as much. */
 static bool find_runs(struct ask *k, const struct kb_models *models, struct fits *ret)
 {
@@ -108,7 +102,7 @@ static bool find_runs(struct ask *k, const struct kb_models *models, struct fits
             ends_with(model, ".en") && str_is((struct str){model, strlen(model) - 3}, m->model);
         if (strcmp(m->model, model) == 0 || english) {
             take_run(k, m, ret);
-        } else if (size && is_plain_size(model) && is_plain_size(m->model) &&
+        } else if (size && kb_model_is_plain_size(model) && kb_model_is_plain_size(m->model) &&
                    parameters_of(models, m->model) > size &&
                    (!larger || m->memory_mib < larger->memory_mib)) {
             larger = m;

@@ -252,13 +252,16 @@ static const char *gpu_ranges(struct ask *k, const struct kb_builds *builds,
     return ranges;
 }
 
-static const char *range_end(struct ask *k, const char *ranges, bool first)
+/* The first or the newest of the releases whose wheel is known to have GPU code; there is one. */
+static const char *gpu_end(struct ask *k, const struct kb_builds *builds,
+                           const struct kb_release *const *rows, size_t n, const char *platform,
+                           bool first)
 {
-    const char *last = ranges;
-    for (const char *c = ranges; *c; c++) {
-        last = *c == ' ' ? c + 1 : last;
+    size_t at = first ? 0 : n - 1;
+    while (gpu_code_of(k, builds, rows[at]->version, platform) != PY_YES) {
+        at = first ? at + 1 : at - 1;
     }
-    return first ? arena_strndup(k->a, ranges, strcspn(ranges, " ,")) : last;
+    return rows[at]->version;
 }
 
 /* "which torch versions have GPU support on aarch64": of all releases with a wheel for it. */
@@ -289,7 +292,8 @@ static int say_gpu_wheels(struct ask *k, const struct kb_releases *all,
         ask_say(k,
                 "%s %s is the %s whose wheel for %s in the package index is known to have GPU "
                 "code.",
-                k->q->package, range_end(k, with, order == SAID_FIRST),
+                k->q->package,
+                gpu_end(k, builds, rows.items, rows.n, platform, order == SAID_FIRST),
                 order == SAID_FIRST ? "first" : "newest", platform);
     } else if (with[0]) {
         ask_say(k, "%s%s wheels for %s in the package index with GPU code: %s.",

@@ -89,6 +89,11 @@ const struct kb_driver *kb_driver_last(const struct kb_drivers *d, unsigned capa
     return NULL;
 }
 
+bool kb_model_is_plain_size(const char *model)
+{
+    return !starts_with(model, "distil") && !ends_with(model, "turbo");
+}
+
 const char *kb_build_first(struct arena *a, const struct kb_build *b)
 {
     const char *from = b->versions + strspn(b->versions, "<>=~");

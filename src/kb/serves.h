@@ -36,6 +36,11 @@ const struct kb_driver *kb_driver_last(const struct kb_drivers *d, unsigned capa
 /* The first version of a build's set: "2.0" of ">=2.0,<3.0" and "==2.0". */
 const char *kb_build_first(struct arena *a, const struct kb_build *b);
 
+/* Whisper's own sizes are alike in everything but their size, so that a smaller one needs no more
+ * memory than a larger one. Distilled models and turbo have few layers that decode, and so little
+ * to keep while they do. */
+bool kb_model_is_plain_size(const char *model);
+
 /* The PTX that a driver compiles. */
 struct kb_isa {
     unsigned isa; // ten times the newest version that it is sure to know; 0: cannot be determined
