@@ -8,6 +8,7 @@
 #include "report/windows_check.h"
 #include "winldr/package.h"
 #include "winldr/path.h"
+#include "winldr/python.h"
 
 static bool ends_in(const char *name, const char *suffix)
 {
@@ -65,6 +66,7 @@ static struct winldr_process *run_loads(struct asked *q, unsigned default_flags)
         .path = w->path,
         .default_flags = default_flags,
     };
+    config.exe = winldr_python_behind(&q->files, config.exe);
     if (winldr_package_has(config.exe)) {
         winldr_package_set(&q->files, config.exe, &config);
     }

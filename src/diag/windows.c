@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "diag/windows_internal.h"
+#include "winldr/package.h"
 #include "winldr/path.h"
 #include "winldr/words.h"
 
@@ -414,31 +415,53 @@ static void judge_cudnn(struct diag_windows *n)
 
 /* ------------------------------------------------------------------ all of it */
 
-/* A packaged process whose program is not in the tree. */
-static bool is_unseen_store(struct diag_windows *n)
+/* What makes an unseen program's search unknown. */
+static const char *packaged_text(const struct diag_windows *n)
 {
-    if (!n->py->is_packaged) {
-        return false;
+    if (winldr_package_is_alias(n->py->folder)) {
+        return "its python.exe is an alias, which nothing but Windows follows, and none of the "
+               "Store's "
+               "Pythons is among this user's packages: it may be the alias that opens the Store";
     }
+    if (strcmp(n->py->kind, "Store") == 0) {
+        return "the program of this packaged process is not in the tree, so that its search is "
+               "not modelled; a Python from python.org or uv can be checked";
+    }
+    return "its Python is the Store's, a packaged process whose program is not in the tree, "
+           "so that its search is not modelled; an environment of a Python from "
+           "python.org or uv can be checked";
+}
+
+/* Says what is not known of the program. True: nothing of its search is modelled. */
+static bool is_unseen_program(struct diag_windows *n)
+{
     const struct winldr_entry *e = winldr_files_get(n->files, n->py->exe);
     bool is_seen = e->kind == WINLDR_ENTRY_FILE && e->file->image.state == PE_STATE_OK;
-    bool own = strcmp(n->py->kind, "Store") == 0;
-    VEC_PUSH(
-        n->arena, &n->unknown,
-        is_seen ? "the search of a packaged process is known from Microsoft's documentation alone"
-        : own   ? "the program of this packaged process is not in the tree, so that its search is "
-                  "not modelled; a Python from python.org or uv can be checked"
-                : "its Python is the Store's, a packaged process whose program is not in the tree, "
-                  "so that its search is not modelled; an environment of a Python from "
-                  "python.org or uv can be checked");
-    return !is_seen;
+    if (n->py->is_packaged) {
+        VEC_PUSH(n->arena, &n->unknown,
+                 is_seen
+                     ? "the search of a packaged process is known from Microsoft's documentation "
+                       "alone"
+                     : packaged_text(n));
+        return !is_seen;
+    }
+    if (e->place && !is_seen) {
+        VEC_PUSH(
+            n->arena, &n->unknown,
+            arena_printf(n->arena,
+                         "%s cannot be read as a program here: an alias of the Store and a file "
+                         "that Windows has compressed look like that to other systems, and so "
+                         "does a damaged one",
+                         n->py->exe));
+    }
+    return false;
 }
 
 void diag_windows_judge(struct diag_windows *n)
 {
     bool has_torch = winldr_has_package(n->files, n->py, "torch");
     bool has_ctranslate2 = winldr_has_package(n->files, n->py, "ctranslate2");
-    if (is_unseen_store(n)) {
+    if (is_unseen_program(n)) {
         return;
     }
     for (const char *const *name = winldr_packages; *name; name++) {

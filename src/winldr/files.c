@@ -184,7 +184,9 @@ static void look_at_place(struct winldr_files *f, struct winldr_entry *e)
     }
     int rc = root_stat(f->root, e->place, &st);
     if (rc < 0) {
-        say_kind(e, WINLDR_ENTRY_UNSEEN, "a link that leads out of what is looked at");
+        say_kind(e, WINLDR_ENTRY_UNSEEN,
+                 "a link that leads out of what is looked at, or a file of a kind that this "
+                 "mount does not read");
     } else if (S_ISDIR(st.st_mode)) {
         say_kind(e, WINLDR_ENTRY_FOLDER, NULL);
     } else if (S_ISREG(st.st_mode)) {

@@ -56,9 +56,22 @@ const char *winldr_package_folder(struct winldr_files *f, const char *family)
     return publisher.s ? newest_folder(f, name, publisher) : NULL;
 }
 
+bool winldr_package_is_alias(const char *path)
+{
+    static const char folder[] = "\\AppData\\Local\\Microsoft\\WindowsApps";
+    const size_t n = sizeof folder - 1;
+    for (const char *s = strchr(path, '\\'); s; s = strchr(s + 1, '\\')) {
+        bool fits = strlen(s) >= n && (s[n] == '\\' || !s[n]);
+        if (fits && winldr_name_part_is((struct str){s, n}, str_of(folder))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool winldr_package_has(const char *exe)
 {
-    return winldr_path_is_below(exe, packages);
+    return winldr_path_is_below(exe, packages) || winldr_package_is_alias(exe);
 }
 
 void winldr_package_set(struct winldr_files *f, const char *exe, struct winldr_config *config)

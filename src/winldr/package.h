@@ -19,8 +19,15 @@
  * none in the tree. */
 const char *winldr_package_folder(struct winldr_files *f, const char *family);
 
-/* Whether a program is in a package, by its path. */
+/* Whether a program is in a package, by its path: below C:\Program Files\WindowsApps, or an alias.
+ */
 bool winldr_package_has(const char *exe);
+
+/* Whether a path is one of the folder with a user's app execution aliases,
+ * AppData\Local\Microsoft\WindowsApps: reparse points (tag 0x8000001B) that only the start of a
+ * program follows. Other systems show an empty file, the two bytes "MZ" (drvfs of WSL,
+ * https://github.com/microsoft/WSL/issues/9261) or a link to a text (ntfs-3g). */
+bool winldr_package_is_alias(const char *path);
 
 /* Makes the process that of a program in a package: `config` gets the graph. */
 void winldr_package_set(struct winldr_files *f, const char *exe, struct winldr_config *config);

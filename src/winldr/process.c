@@ -299,7 +299,8 @@ static bool try_place(struct winldr_process *p, struct winldr_request *r, struct
             request_add_step(p, r, path, via, WINLDR_STEP_UNSEEN, "System32 is not in the tree");
             r->unseen = r->unseen ? r->unseen : p->system32;
         } else if (via == WINLDR_VIA_APPLICATION && !p->exe_seen) {
-            request_add_step(p, r, path, via, WINLDR_STEP_UNSEEN, "the program is not in the tree");
+            request_add_step(p, r, path, via, WINLDR_STEP_UNSEEN,
+                             "the program is not in the tree, or cannot be read there");
             r->unseen = r->unseen ? r->unseen : p->config.exe;
         } else {
             request_add_step(p, r, path, via, WINLDR_STEP_MISSING, NULL);
@@ -616,8 +617,8 @@ struct winldr_process *winldr_process_new(struct winldr_files *files, struct are
         open_apiset(p);
     }
     struct winldr_entry *exe = winldr_files_get(files, c->exe);
-    p->exe_seen = exe->kind == WINLDR_ENTRY_FILE;
-    struct winldr_module *m = add_module(p, c->exe, exe->file, -1);
+    p->exe_seen = exe->kind == WINLDR_ENTRY_FILE && exe->file->image.state == PE_STATE_OK;
+    struct winldr_module *m = add_module(p, c->exe, p->exe_seen ? exe->file : NULL, -1);
     m->is_pinned = true;
     winldr_assembly_start(p);
     if (p->exe_seen) {

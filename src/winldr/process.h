@@ -162,7 +162,7 @@ struct winldr_process {
     struct arena *arena;
     struct winldr_config config;
     const char *system32;
-    bool exe_seen;                  // the program is in the tree
+    bool exe_seen;                  // the program is in the tree, and one that can be read
     bool system_seen;               // System32 is in the tree
     const struct pe_apiset *apiset; // NULL: the schema is not in the tree
     struct pe_apiset apiset_storage;

@@ -105,6 +105,14 @@ static void take(struct winldr_files *f, struct winldr_python py, struct winldr_
     VEC_PUSH(f->arena, &ret->items, py);
 }
 
+/* Something of this name is there. A program that Windows has compressed is a dangling link in the
+ * mounts of other systems. */
+static bool has_program(struct winldr_files *f, const char *path)
+{
+    const struct winldr_entry *e = winldr_files_get(f, winldr_path_full(f->arena, "C:\\", path));
+    return e->place && e->kind != WINLDR_ENTRY_FOLDER;
+}
+
 static void take_environment(struct winldr_files *f, const char *folder, struct winldr_pythons *ret)
 {
     struct winldr_python py = {.folder = folder,
@@ -117,7 +125,7 @@ static void take_environment(struct winldr_files *f, const char *folder, struct 
         py.is_packaged = names_folder(home, store_folder);
         const char *package = winldr_package_folder(f, winldr_path_base(home));
         py.exe = package ? join_path(f, package, "python.exe") : py.exe;
-    } else if (!is_kind(f, py.exe, WINLDR_ENTRY_FILE)) {
+    } else if (!has_program(f, py.exe)) {
         return;
     } else {
         py.kind = is_kind(f, join_path(f, folder, "conda-meta"), WINLDR_ENTRY_FOLDER) ? "conda"
@@ -271,11 +279,55 @@ static const char *store_user(struct winldr_files *f, const char *path)
     return NULL;
 }
 
+const char *winldr_python_behind(struct winldr_files *f, const char *exe)
+{
+    const char *user = winldr_package_is_alias(exe) ? store_user(f, exe) : NULL;
+    struct winldr_pythons all = {0};
+    if (user) {
+        take_store_of(f, user, &all);
+    }
+    for (size_t i = 0; i < all.items.n; i++) {
+        const struct winldr_python *py = &all.items.items[i];
+        if (all.items.n == 1 || names_folder(exe, winldr_path_base(py->folder))) {
+            return py->exe;
+        }
+    }
+    return exe;
+}
+
+/* The folder of an environment that is named by it or by its program. */
+static const char *folder_named(struct winldr_files *f, const char *target)
+{
+    const char *path = winldr_path_full(f->arena, "C:\\", target);
+    if (!name_ends(path, ".exe")) {
+        return path;
+    }
+    path = winldr_path_folder(f->arena, path);
+    const char *above = winldr_path_folder(f->arena, path);
+    return winldr_name_is(winldr_path_base(path), "Scripts") && venv_home(f, above) ? above : path;
+}
+
 bool winldr_is_tree(struct winldr_files *f, const char *target)
 {
+    const char *folder = target ? folder_named(f, target) : NULL;
     return is_kind(f, "C:\\Windows\\System32", WINLDR_ENTRY_FOLDER) ||
-           (target && (is_kind(f, join_path(f, target, "python.exe"), WINLDR_ENTRY_FILE) ||
-                       is_kind(f, join_path(f, target, "Scripts\\python.exe"), WINLDR_ENTRY_FILE)));
+           (folder && (is_kind(f, join_path(f, folder, "python.exe"), WINLDR_ENTRY_FILE) ||
+                       is_kind(f, join_path(f, folder, "Scripts\\python.exe"), WINLDR_ENTRY_FILE)));
+}
+
+/* An alias without a Python behind it in the tree. */
+static void take_alias(struct winldr_files *f, const char *folder, struct winldr_pythons *ret)
+{
+    const char *exe = join_path(f, folder, "python.exe");
+    if (winldr_package_is_alias(folder) && has_program(f, exe)) {
+        take(f,
+             (struct winldr_python){.folder = folder,
+                                    .kind = "Store",
+                                    .is_packaged = true,
+                                    .exe = exe,
+                                    .site = join_path(f, folder, "Lib\\site-packages")},
+             ret);
+    }
 }
 
 void winldr_find_pythons(struct winldr_files *files, const char *target, struct winldr_pythons *ret)
@@ -285,12 +337,15 @@ void winldr_find_pythons(struct winldr_files *files, const char *target, struct 
         find_all(files, ret);
         return;
     }
-    const char *path = winldr_path_full(files->arena, "C:\\", target);
+    const char *path = folder_named(files, target);
     const char *user = store_user(files, path);
-    if (user) {
-        take_store_of(files, user, ret);
-    } else {
+    if (!user) {
         take_environment(files, path, ret);
+        return;
+    }
+    take_store_of(files, user, ret);
+    if (!ret->items.n) {
+        take_alias(files, path, ret);
     }
 }
 

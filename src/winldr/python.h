@@ -43,9 +43,14 @@ struct winldr_pythons {
 /* Whether a Windows tree is below the root: System32, or `target` holds a python.exe. */
 bool winldr_is_tree(struct winldr_files *files, const char *target);
 
-/* The environment in `target` (a full Windows path), or all that are found. */
+/* The environment in `target` (a full Windows path of its folder or its program), or all that are
+ * found. */
 void winldr_find_pythons(struct winldr_files *files, const char *target,
                          struct winldr_pythons *ret);
+
+/* The program that an alias of the Store's Python starts, where it is in the tree; otherwise `exe`.
+ */
+const char *winldr_python_behind(struct winldr_files *files, const char *exe);
 
 /* The packages whose imports are modelled, in this order; NULL ends them. */
 extern const char *const winldr_packages[];

@@ -614,6 +614,34 @@ def store_through_ntfs_3g(tree):
         path.symlink_to("unsupported reparse tag 0x8000001b")
 
 
+def store_through_wsl(tree):
+    """There an alias is a file of two bytes."""
+    store_of_user(tree)
+    for path in (tree / LOCAL / "Microsoft/WindowsApps").rglob("python.exe"):
+        path.write_bytes(b"MZ")
+
+
+def alias_of_nothing(tree):
+    """Every Windows has an alias that opens the Store, and no Python behind it."""
+    windows(tree)
+    for folder in ("", "Microsoft.DesktopAppInstaller_8wekyb3d8bbwe/"):
+        path = tree / LOCAL / f"Microsoft/WindowsApps/{folder}python.exe"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"MZ")
+
+
+def unreadable_program(tree):
+    """What Windows has compressed is a dangling link through ntfs-3g."""
+    machine(tree), ctranslate2(tree, version=OLD)
+    (tree / "Python312/python.exe").unlink()
+    (tree / "Python312/python.exe").symlink_to("unsupported reparse tag 0x80000017")
+
+
+def empty_program(tree):
+    machine(tree), ctranslate2(tree, version=OLD)
+    (tree / "Python312/python.exe").write_bytes(b"")
+
+
 def store_beside_another(tree):
     store_of_user(tree), python(tree), ctranslate2(tree)
 
@@ -923,6 +951,19 @@ CASES = [
      ["(Store)"], 1),
     ("the same through ntfs-3g", store_through_ntfs_3g,
      "C:\\Users\\ann\\AppData\\Local\\Microsoft\\WindowsApps\\python.exe", 3, [], ["(Store)", "packaged process"], 1),
+    ("the same through WSL", store_through_wsl,
+     "C:\\Users\\ann\\AppData\\Local\\Microsoft\\WindowsApps\\python.exe", 3, [], ["(Store)", "packaged process"], 1),
+    ("an alias of no Python", alias_of_nothing,
+     "C:\\Users\\ann\\AppData\\Local\\Microsoft\\WindowsApps\\python.exe", 3, [],
+     ["WindowsApps (Store)", "its python.exe is an alias"], 1),
+    ("the same among all", alias_of_nothing, None, 3, [], ["no Python was found"], 0),
+    ("a program that this mount does not read", unreadable_program, None, 3, [],
+     ["C:\\Python312 (python.org)", "python.exe cannot be read as a program here"], 1),
+    ("a program without contents", empty_program, None, 3, [], ["python.exe cannot be read as a program here"], 1),
+    ("an environment by its program", venv, "C:\\app\\.venv\\Scripts\\python.exe", 3, [("cudnn-mixed-versions", "warning")],
+     ["C:\\app\\.venv (venv)"], 1),
+    ("a Python by its program", mixed, "/Python312/python.exe", 3, [("cudnn-mixed-versions", "warning")],
+     ["C:\\Python312 (python.org)"], 1),
     ("the Store's Python with its program", store_with_program, None, 1, [("dll-missing", "error")],
      ["nowhere.dll, which", "known from Microsoft's documentation alone"], 3),
     ("the same with all that it needs", store_with_graph, None, 3, [], ["documentation alone"], 3),

@@ -38,6 +38,28 @@ def make_tree(tree):
     put(tree, site + "old/part.dll", exports=("g",))
     put(tree, site + "narrow/x.dll", machine=0x14C)
     put(tree, "cublas/cublas64_12.dll")
+    put(tree, "broken/part.dll")
+    (tree / "broken/python.exe").write_bytes(b"")
+    make_aliases(tree)
+
+
+ALIASES = "Users/{}/AppData/Local/Microsoft/WindowsApps/"
+STORE = "PythonSoftwareFoundation.Python.3.12_qbz5n2kfra8p0"
+
+
+def alias(user):
+    return ["--exe", "C:\\" + ALIASES.format(user).replace("/", "\\") + "python.exe"]
+
+
+def make_aliases(tree):
+    """The Store's Python of ann, whose program is in the tree; bob has an alias of nothing."""
+    for user, contents in (("ann", b"MZ"), ("bob", b"")):
+        (tree / ALIASES.format(user)).mkdir(parents=True)
+        (tree / ALIASES.format(user) / "python.exe").write_bytes(contents)
+    (tree / f"Users/ann/AppData/Local/Packages/{STORE}").mkdir(parents=True)
+    program = "Program Files/WindowsApps/PythonSoftwareFoundation.Python.3.12_3.12.2800.0_x64__qbz5n2kfra8p0/"
+    put(tree, program + "python.exe"), put(tree, program + "part.dll")
+    (tree / program / "AppxManifest.xml").write_text("<Package></Package>")
 
 
 CASES = [  # name, arguments, status, texts that the answer has
@@ -62,6 +84,11 @@ CASES = [  # name, arguments, status, texts that the answer has
       "If it calls SetDefaultDllDirectories(0x1000):", "[WinError 126]"]),
     ("PATH is not known", ["cublas64_12.dll@0"], 3, ["PATH is not known"]),
     ("contradicting flags", ["cublas64_12.dll@0x100"], 1, ["[WinError 87]"]),
+    ("an alias of the Store's Python", ["part.dll", *alias("ann")], 0,
+     ["loaded C:\\Program Files\\WindowsApps\\PythonSoftwareFoundation.Python.3.12_3.12.2800.0_x64__qbz5n2kfra8p0\\"]),
+    ("an alias of nothing", ["part.dll", *alias("bob")], 3, ["cannot tell", "not all packages are in the tree"]),
+    ("a program that cannot be read", ["none.dll", "--exe", "C:\\broken\\python.exe"], 3,
+     ["the program is not in the tree, or cannot be read there"]),
     ("a drive that is not there", ["D:\\x.dll"], 3, ["cannot tell", "D:\\x.dll"]),
 ]
 
@@ -72,7 +99,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         make_tree(Path(folder))
         for name, args, status, texts in CASES:
-            command = [gpumend, "why", *args, "--root", folder, *EXE]
+            exe = [] if "--exe" in args else EXE
+            command = [gpumend, "why", *args, "--root", folder, *exe]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             missing = [text for text in texts if text not in done.stdout]
             if done.returncode != status or missing:
