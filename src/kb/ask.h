@@ -124,6 +124,9 @@ struct ask_releases {
 int ask_releases_find(struct ask *k, struct ask_releases *ret, struct gm_err *err);
 void ask_release_hits(struct ask *k, const struct ask_release *r);
 
+/* "numpy <2.1.0,>=2.0.2 (if python_version < '3.13')". ask_need.c */
+const char *ask_need_text(struct ask *k, const struct kb_release_need *n);
+
 /* "4.0.0 to 4.4.0": the releases of a package that were read and are in a set; NULL: none. */
 const char *ask_read_range(struct ask *k, const struct kb_releases *all, const char *package,
                            const char *set, const char **ret_first, const char **ret_last);
@@ -159,7 +162,6 @@ int form_rocm(struct ask *k, struct gm_err *err);
 /* ask_release.c */
 int form_property(struct ask *k, struct gm_err *err);
 int form_release(struct ask *k, struct gm_err *err);
-int form_need(struct ask *k, struct gm_err *err);
 int form_newest(struct ask *k, struct gm_err *err);
 int form_release_glibc(struct ask *k, struct gm_err *err);
 int form_needs_cudnn(struct ask *k, struct gm_err *err);
@@ -195,6 +197,9 @@ bool ask_numpy_is_open(struct ask *k, const struct kb_release *row,
 const char *ask_two_cudnns(struct ask *k, const struct kb_releases *all,
                            const struct kb_builds *builds, const struct kb_release *app,
                            const char *torch_version);
+
+/* ask_need.c */
+int form_need(struct ask *k, struct gm_err *err);
 
 /* ask_pair.c, ask_platform.c */
 int form_pair(struct ask *k, struct gm_err *err);
