@@ -127,6 +127,9 @@ void ask_release_hits(struct ask *k, const struct ask_release *r);
 /* "numpy <2.1.0,>=2.0.2 (if python_version < '3.13')". ask_need.c */
 const char *ask_need_text(struct ask *k, const struct kb_release_need *n);
 
+/* Whether its condition holds for the Python that the question gives; true without one. */
+bool ask_need_holds(struct ask *k, const struct kb_release_need *n);
+
 /* "4.0.0 to 4.4.0": the releases of a package that were read and are in a set; NULL: none. */
 const char *ask_read_range(struct ask *k, const struct kb_releases *all, const char *package,
                            const char *set, const char **ret_first, const char **ret_last);
@@ -180,6 +183,9 @@ bool ask_property_build(struct ask *k, const struct ask_release *r, const struct
 /* ask_conflict.c. A question may name a set of versions, "<2", instead of a release, or a series.
  */
 bool ask_is_set(const char *version);
+
+/* Whether the lower bound of a set is this version: ">=2.7.1", "~=2.7.1", "==2.7.1". */
+bool ask_needs_from(struct ask *k, const char *set, const char *version);
 bool ask_version_means(struct ask *k, const char *version, const char *release);
 
 /* The newest release of a package that a version means, or NULL. */
@@ -200,6 +206,7 @@ const char *ask_two_cudnns(struct ask *k, const struct kb_releases *all,
 
 /* ask_need.c */
 int form_need(struct ask *k, struct gm_err *err);
+int form_part_need(struct ask *k, struct gm_err *err);
 
 /* ask_pair.c, ask_platform.c */
 int form_pair(struct ask *k, struct gm_err *err);

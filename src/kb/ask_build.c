@@ -352,7 +352,7 @@ static int say_no_build(struct ask *k, const struct data *d, const struct verdic
 /* "newest ctranslate2 with cuDNN 8": one release. */
 static int say_extreme(struct ask *k, const struct verdict *v, const struct wanted *w)
 {
-    bool first = k->q->said & SAID_FIRST;
+    bool first = k->q->said & (SAID_FIRST | SAID_ADDED);
     const struct fit *f = NULL;
     for (size_t i = 0; i < v->fits.n; i++) {
         const struct fit *x = &v->fits.items[i];
@@ -366,6 +366,55 @@ static int say_extreme(struct ask *k, const struct verdict *v, const struct want
             first ? f->first : f->last, first ? "first" : "newest", wanted_text(k, w), b->build,
             b->is_default ? " (the default)" : "", b->cuda ? ", CUDA " : "", b->cuda ? b->cuda : "",
             b->cudnn ? ", cuDNN " : "", b->cudnn ? b->cudnn : "");
+    return 1;
+}
+
+/* The release that was read next after one, or NULL. */
+static const struct kb_release *release_after(const struct kb_releases *all, const char *package,
+                                              const char *version)
+{
+    const struct kb_release *next = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct kb_release *row = &all->rows[i];
+        if (strcmp(row->package, package) == 0 && ask_compare(row->version, version) > 0 &&
+            (!next || ask_compare(row->version, next->version) < 0)) {
+            next = row;
+        }
+    }
+    return next;
+}
+
+/* "which torch dropped CUDA 11.8": the release behind the last that has it, if all of its builds
+ * are known. */
+static int say_dropped(struct ask *k, const struct data *d, const struct verdict *v,
+                       const struct wanted *w)
+{
+    const char *last = v->fits.items[0].last;
+    size_t builds = 0;
+    for (size_t i = 1; i < v->fits.n; i++) {
+        last = ask_compare(v->fits.items[i].last, last) > 0 ? v->fits.items[i].last : last;
+    }
+    const struct kb_release *next = release_after(&d->releases, k->q->package, last);
+    for (size_t i = 0; next && i < d->builds.n; i++) {
+        const struct kb_build *b = &d->builds.rows[i];
+        if (strcmp(b->package, next->package) == 0 && ask_admits(k, b->versions, next->version)) {
+            if (build_fits(k, d, b, w) != PY_NO) {
+                next = NULL;
+            } else {
+                HIT(k, KB_AREA_BUILDS, b);
+                builds++;
+            }
+        }
+    }
+    if (!next || builds == 0) {
+        ask_missing(k,
+                    "%s %s is the newest%s of those that were read; which one dropped it was not "
+                    "read",
+                    k->q->package, last, wanted_text(k, w));
+        return 0;
+    }
+    ask_say(k, "%s %s is the last%s of those that were read; %s, the next, has no build%s.",
+            k->q->package, last, wanted_text(k, w), next->version, wanted_text(k, w));
     return 1;
 }
 
@@ -727,9 +776,12 @@ int form_builds(struct ask *k, struct gm_err *err)
             read_in_vain(k, &d, &v, &w) ? "; of those that were read none is" : "");
         return 0;
     }
-    return v.fits.n == 0                           ? say_no_build(k, &d, &v, &w)
-           : k->q->said & (SAID_FIRST | SAID_LAST) ? say_extreme(k, &v, &w)
-                                                   : say_builds(k, &d, &v, &w);
+    if (k->q->said & SAID_DROPPED) {
+        return v.fits.n > 0 && k->q->n_spans == 0 ? say_dropped(k, &d, &v, &w) : 0;
+    }
+    return v.fits.n == 0                                        ? say_no_build(k, &d, &v, &w)
+           : k->q->said & (SAID_FIRST | SAID_LAST | SAID_ADDED) ? say_extreme(k, &v, &w)
+                                                                : say_builds(k, &d, &v, &w);
 }
 
 /* "does torch 2.6 have a ROCm build", "which ctranslate2 has ROCm wheels": which ROCm one release

@@ -6,6 +6,21 @@
 #include "base/str.h"
 
 /* A set of versions, "<2", where a question names one instead of a release. */
+bool ask_needs_from(struct ask *k, const char *set, const char *version)
+{
+    struct str rest = str_of(set);
+    while (rest.s) {
+        struct str bound = str_trim(str_cut(&rest, ','));
+        size_t n = strspn(bound.s, "=~>");
+        bool lower = n == 2 && bound.s[1] == '=';
+        if (lower && bound.n > n &&
+            strcmp(arena_strndup(k->a, bound.s + n, bound.n - n), version) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool ask_is_set(const char *version)
 {
     return version[0] == '<' || version[0] == '>';

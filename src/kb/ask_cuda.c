@@ -755,6 +755,22 @@ static bool cudnn_named(struct ask *k, const struct kb_cudnn *row)
             (strchr(cuda, '.') ? ask_has_text(row->cuda, cuda) : atoi(cuda) == row->cuda_major));
 }
 
+/* Names the nearest that were read. */
+static void say_matrix_not_read(struct ask *k, const struct kb_cudnns *c)
+{
+    const char *given = ask_given(k, KEY_CUDNN), *below = NULL, *above = NULL;
+    for (size_t i = 0; i < c->n; i++) {
+        const char *cudnn = c->rows[i].cudnn;
+        if (ask_compare(cudnn, given) < 0) {
+            below = !below || ask_compare(cudnn, below) > 0 ? cudnn : below;
+        } else {
+            above = !above || ask_compare(cudnn, above) < 0 ? cudnn : above;
+        }
+    }
+    ask_missing(k, "the support matrix of cuDNN %s was not read; the nearest that were: %s%s%s",
+                given, below ? below : "", below && above ? " and " : "", above ? above : "");
+}
+
 /* "does cuDNN 9.10.2 still list Pascal" */
 static int say_cudnn_does(struct ask *k, const struct kb_cudnns *c, const char *sm,
                           const struct kb_gpus *gpus)
@@ -771,11 +787,12 @@ static int say_cudnn_does(struct ask *k, const struct kb_cudnns *c, const char *
             cudnn_named(k, row) && cudnn_has_gpu(k, row, sm, gpus) == PY_YES && !with ? row : with;
     }
     const char *given = ask_given(k, KEY_CUDNN);
-    if (!seen || (!with && !strchr(given, '.'))) { // releases of a major differ in this
-        ask_missing(k,
-                    seen ? "no support matrix of cuDNN %s that was read says so"
-                         : "the support matrix of cuDNN %s was not read",
-                    given);
+    if (!seen) {
+        say_matrix_not_read(k, c);
+        return 0;
+    }
+    if (!with && !strchr(given, '.')) { // releases of a major differ in this
+        ask_missing(k, "no support matrix of cuDNN %s that was read says so", given);
         return 0;
     }
     const struct kb_cudnn *row = with ? with : seen;
@@ -843,7 +860,7 @@ int form_cudnn(struct ask *k, struct gm_err *err)
         say_cudnn_packages(k, &r);
     }
     if (t.lines.n == 0 && k->answer->hits.n == before) {
-        ask_missing(k, "the support matrix of cuDNN %s was not read", ask_given(k, KEY_CUDNN));
+        say_matrix_not_read(k, &c);
     }
     return t.lines.n > 0 || k->answer->hits.n > before;
 }

@@ -33,6 +33,27 @@ int ask_gpus_find(struct ask *k, struct kb_gpu_list *ret, struct gm_err *err)
     return 0;
 }
 
+/* "sm_30 and sm_50" */
+static const char *architectures_of(struct ask *k, const struct kb_gpu_list *list)
+{
+    struct question_values seen = {.n = 0};
+    const char *text = "";
+    for (size_t i = 0; i < list->items.n && seen.n < QUESTION_LIST_MAX; i++) {
+        const struct kb_gpu *g = list->items.items[i];
+        const char *arch =
+            g->capability ? arena_printf(k->a, "sm_%d", ask_arch_number(g->capability)) : g->gfx;
+        bool had = !arch;
+        for (size_t s = 0; s < seen.n && !had; s++) {
+            had = strcmp(seen.items[s], arch) == 0;
+        }
+        if (!had) {
+            seen.items[seen.n++] = arch;
+            text = arena_printf(k->a, "%s%s%s", text, text[0] ? " and " : "", arch);
+        }
+    }
+    return text;
+}
+
 int ask_arch_find(struct ask *k, struct ask_arch *ret, struct gm_err *err)
 {
     struct kb_gpu_list found = {{0}};
@@ -43,11 +64,14 @@ int ask_arch_find(struct ask *k, struct ask_arch *ret, struct gm_err *err)
     }
     if (!kb_gpus_alike(&found)) {
         const char *name = ask_given(k, KEY_GPU) ? ask_given(k, KEY_GPU) : ask_given(k, KEY_PCI);
-        ask_missing(k,
-                    found.items.n ? "\"%s\" stands for GPUs of different architectures; ask "
-                                    "\"compute capability of %s\""
-                                  : "no row has \"%s\" (%s)",
-                    name, name);
+        if (found.items.n) {
+            ask_missing(k,
+                        "\"%s\" stands for GPUs of different architectures: %s; ask for one of "
+                        "these",
+                        name, architectures_of(k, &found));
+        } else {
+            ask_missing(k, "no row has \"%s\"", name);
+        }
         return 0;
     }
     ret->gpu = found.items.items[0];

@@ -15,12 +15,34 @@ const char *ask_need_text(struct ask *k, const struct kb_release_need *n)
     return n->when ? arena_printf(k->a, "%s (if %s)", text, n->when) : text;
 }
 
+bool ask_need_holds(struct ask *k, const struct kb_release_need *n)
+{
+    const char *python = ask_given(k, KEY_PYTHON);
+    const struct py_marker *marker;
+    if (!python || !n->when || py_marker_parse(k->a, str_of(n->when), &marker, NULL) < 0) {
+        return true;
+    }
+    struct py_marker_env env = {.python_version = python};
+    return py_marker_eval(k->a, marker, &env) != PY_NO;
+}
+
+/* Whether a release can be installed for the Python that the question gives, if it gives one. */
+static bool python_fits(struct ask *k, const struct ask_release *r)
+{
+    const char *python = ask_given(k, KEY_PYTHON);
+    if (!python || (r->row && ask_has_text(r->row->pythons, python))) {
+        return true;
+    }
+    ask_missing(k, "%s has no wheel for Python %s", r->name, python);
+    return false;
+}
+
 /* Whether the version that the other package has is asked for is one the need admits. */
 static bool say_need(struct ask *k, const struct ask_release *r, const char *other)
 {
     bool found = false;
     for (size_t i = 0; r->row && i < r->row->n_needs; i++) {
-        if (strcmp(r->row->needs[i].package, other) == 0) {
+        if (strcmp(r->row->needs[i].package, other) == 0 && ask_need_holds(k, &r->row->needs[i])) {
             ask_say(k, "%s%s requires %s.", k->q->said & SAID_DOES && !found ? "Yes: " : "",
                     r->name, ask_need_text(k, &r->row->needs[i]));
             found = true;
@@ -183,6 +205,9 @@ int form_need(struct ask *k, struct gm_err *err)
     }
     for (size_t i = 0; i < mine.items.n; i++) {
         const struct ask_release *r = &mine.items.items[i];
+        if (!python_fits(k, r)) {
+            return 0;
+        }
         for (size_t o = 0; (r->row || r->compat) && o < k->q->others.n; o++) {
             const char *other = k->q->others.items[o];
             bool said = say_need(k, r, other) || say_numpy(k, r, other) ||
@@ -202,4 +227,60 @@ int form_need(struct ask *k, struct gm_err *err)
         }
     }
     return k->answer->hits.n > before;
+}
+
+/* ------------------------------------------------------------------ libraries as packages */
+
+/* "nccl" of "nvidia-nccl-cu12", "nvrtc" of "nvidia-cuda-nvrtc". */
+static struct str part_of_package(const char *package)
+{
+    if (!starts_with(package, "nvidia-")) {
+        return (struct str){0};
+    }
+    package += strlen("nvidia-");
+    package += starts_with(package, "cuda-") ? strlen("cuda-") : 0;
+    const char *cu = strstr(package, "-cu1");
+    return (struct str){package, cu ? (size_t)(cu - package) : strlen(package)};
+}
+
+static bool is_part(const char *package, const char *part)
+{
+    bool runtime = strcmp(part, "cudart") == 0;
+    return str_is(part_of_package(package), runtime ? "runtime" : part);
+}
+
+/* "which NCCL does torch 2.7.1 use": the package of the library that a release requires. */
+int form_part_need(struct ask *k, struct gm_err *err)
+{
+    struct ask_releases mine;
+    const char *part = ask_given(k, KEY_PART);
+    int rc = ask_releases_find(k, &mine, err), found = 0;
+    for (size_t i = 0; rc == 0 && !k->missing && i < mine.items.n; i++) {
+        const struct ask_release *r = &mine.items.items[i];
+        const char *toolkit = NULL;
+        bool said = false;
+        for (size_t n = 0; r->row && n < r->row->n_needs; n++) {
+            const struct kb_release_need *need = &r->row->needs[n];
+            toolkit = strcmp(need->package, "cuda-toolkit") == 0 ? need->versions : toolkit;
+            if (is_part(need->package, part)) {
+                HIT(k, KB_AREA_RELEASES, r->row);
+                ask_say(k, "%s%s requires %s.", k->q->said & SAID_DOES && !said ? "Yes: " : "",
+                        r->name, ask_need_text(k, need));
+                said = true;
+            }
+        }
+        if (!said && toolkit) {
+            ask_missing(k,
+                        "%s requires cuda-toolkit %s; which release of %s that brings was not read",
+                        r->name, toolkit, part);
+            return 0;
+        }
+        if (!said) {
+            ask_missing(k, "%s does not declare a package of %s among its requirements", r->name,
+                        part);
+            return 0;
+        }
+        found = 1;
+    }
+    return rc < 0 ? rc : found;
 }

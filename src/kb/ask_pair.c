@@ -56,7 +56,7 @@ static bool conditions_agree(struct ask *k, const struct kb_releases *all,
     unsigned answers = 0;
     for (size_t i = 0; i < row->n_needs; i++) {
         const struct kb_release_need *need = &row->needs[i];
-        if (strcmp(need->package, package) == 0 && !need->extra) {
+        if (strcmp(need->package, package) == 0 && !need->extra && ask_need_holds(k, need)) {
             answers |= 1U << (need->versions ? set_admits(k, all, need->versions, package, version)
                                              : PY_YES);
         }
@@ -70,7 +70,7 @@ static struct pair pair_of(struct ask *k, const struct kb_releases *all,
 {
     for (size_t i = 0; i < row->n_needs; i++) {
         const struct kb_release_need *need = &row->needs[i];
-        if (strcmp(need->package, package) != 0 || need->extra ||
+        if (strcmp(need->package, package) != 0 || need->extra || !ask_need_holds(k, need) ||
             (need->when && !conditions_agree(k, all, row, package, version))) {
             continue;
         }
@@ -128,6 +128,38 @@ static bool say_pair(struct ask *k, const struct kb_releases *all, const struct 
     return true;
 }
 
+/* "which whisperx first required torch 2.7.1": the first release whose requirement names the
+ * version as its bound. */
+static int say_first_to_require(struct ask *k, const struct kb_releases *all, const char *other,
+                                const char *version)
+{
+    const struct kb_release *first = NULL;
+    const struct kb_release_need *with = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct kb_release *row = &all->rows[i];
+        for (size_t n = 0; strcmp(row->package, other) == 0 && n < row->n_needs; n++) {
+            const struct kb_release_need *need = &row->needs[n];
+            if (strcmp(need->package, k->q->package) == 0 && need->versions && !need->extra &&
+                ask_needs_from(k, need->versions, version) &&
+                (!first || ask_compare(row->version, first->version) < 0)) {
+                first = row;
+                with = need;
+            }
+        }
+    }
+    if (!first) {
+        ask_missing(k, "no release of %s that was read requires %s %s or from it on", other,
+                    k->q->package, version);
+        return 0;
+    }
+    HIT(k, KB_AREA_RELEASES, first);
+    ask_say(k,
+            "%s %s is the first of the releases that were read with such a requirement: it "
+            "requires %s.",
+            other, first->version, ask_need_text(k, with));
+    return 1;
+}
+
 /* The releases of `other` that go with a version of the package, or the first or last of them. */
 static int say_partners(struct ask *k, const struct kb_releases *all, const char *other,
                         const char *version)
@@ -178,7 +210,10 @@ int form_pair(struct ask *k, struct gm_err *err)
     }
     if (!version) {
         const char *one = q->spans[0].from && q->spans[0].to ? q->spans[0].from : NULL;
-        return one && q->said & (SAID_FIRST | SAID_LAST) ? say_partners(k, &all, other, one) : 0;
+        bool requires = question_has(q, "required require requires demanded demands");
+        return !one || !(q->said & (SAID_FIRST | SAID_LAST)) ? 0
+               : requires && q->said & SAID_FIRST ? say_first_to_require(k, &all, other, one)
+                                                  : say_partners(k, &all, other, one);
     }
     rc = ask_releases_find(k, &mine, err);
     if (rc < 0 || k->missing || mine.items.n != 1 || !mine.items.items[0].row) {

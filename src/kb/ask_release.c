@@ -325,6 +325,11 @@ static const char *arch_text(struct ask *k, const struct kb_build *b)
 static const char *python_text(struct ask *k, const struct ask_release *r)
 {
     const char *text = r->build && r->build->python ? r->build->python : NULL;
+    bool first = k->q->said & SAID_FIRST;
+    if (k->q->said & (SAID_FIRST | SAID_LAST)) {
+        size_t n = r->row ? r->row->pythons.n : 0;
+        return n ? r->row->pythons.items[first ? 0 : n - 1] : NULL;
+    }
     if (r->row) {
         text = arena_printf(k->a, "%s%s%s", text ? text : "", text ? "; wheels for " : "",
                             ask_joined(k->a, r->row->pythons));
@@ -474,9 +479,12 @@ struct ask_table ask_property_table(const struct question *q)
     for (size_t i = 0; i < PROPERTIES; i++) {
         if (property_shown(q, i)) {
             bool arch = properties[i].asked & ASKED_ARCH;
-            t.heads[t.columns++] = arch && q->said & SAID_FIRST  ? "lowest architecture"
-                                   : arch && q->said & SAID_LAST ? "highest architecture"
-                                                                 : properties[i].head;
+            bool python = properties[i].asked == ASKED_PYTHON;
+            t.heads[t.columns++] = python && q->said & SAID_FIRST  ? "lowest Python"
+                                   : python && q->said & SAID_LAST ? "highest Python"
+                                   : arch && q->said & SAID_FIRST  ? "lowest architecture"
+                                   : arch && q->said & SAID_LAST   ? "highest architecture"
+                                                                   : properties[i].head;
         }
     }
     return t;
@@ -558,9 +566,11 @@ int form_property(struct ask *k, struct gm_err *err)
     rc = rc < 0 ? rc : kb_drivers(k->kb, &drivers, err);
     rc = rc < 0 ? rc : kb_provides(k->kb, &provides, err);
     unsigned order = k->q->said & (SAID_FIRST | SAID_LAST);
-    bool one_arch = order != (SAID_FIRST | SAID_LAST) &&
-                    (k->q->asked & (ASKED_ARCH | ASKED_TARGET | PROPERTIES_ASKED)) == ASKED_ARCH;
-    if (rc < 0 || k->missing || all.items.n == 0 || (order && !one_arch)) {
+    unsigned asked = k->q->asked & (ASKED_ARCH | ASKED_TARGET | PROPERTIES_ASKED);
+    bool of_list = asked == ASKED_ARCH || asked == ASKED_PYTHON; // the lowest, the highest of them
+    bool floor = order == SAID_FIRST && (asked == ASKED_DRIVER || asked == ASKED_GLIBC);
+    bool ordered = (of_list && order != (SAID_FIRST | SAID_LAST)) || floor;
+    if (rc < 0 || k->missing || all.items.n == 0 || (order && !ordered)) {
         return rc < 0 ? rc : 0;
     }
     struct ask_table t = ask_property_table(k->q);
@@ -624,7 +634,8 @@ static void say_release(struct ask *k, const struct ask_release *r)
         ask_say(k, "%s: %s", r->name, r->build->origin.note);
     }
     for (size_t i = 0; r->row && i < r->row->n_needs; i++) {
-        needs = arena_printf(k->a, "%s%s%s", needs, i ? "; " : "", ask_need_text(k, &r->row->needs[i]));
+        needs =
+            arena_printf(k->a, "%s%s%s", needs, i ? "; " : "", ask_need_text(k, &r->row->needs[i]));
     }
     if (needs[0]) {
         ask_say(k, "It requires %s.", needs);

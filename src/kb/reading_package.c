@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "py/version.h"
 
 /* Other spellings of packages. */
 static const char *const aliases[][2] = {
@@ -180,6 +181,56 @@ static void read_versions(struct reading *r, size_t i)
     }
 }
 
+static const char *newest_release(const struct reading *r, const char *package)
+{
+    struct py_version v, best;
+    const char *newest = NULL;
+    for (size_t i = 0; i < r->releases.n; i++) {
+        const struct kb_release *row = &r->releases.rows[i];
+        if (strcmp(row->package, package) == 0 && py_version_parse(str_of(row->version), &v) &&
+            (!newest || py_version_cmp(&v, &best) > 0)) {
+            newest = row->version;
+            best = v;
+        }
+    }
+    return newest;
+}
+
+/* Whether the question asks for something other than this package: "which torch ...", "does ...".
+ */
+static bool asks_for_other(const struct reading *r, const char *package)
+{
+    const struct question *q = r->q;
+    size_t used;
+    const struct word *means = q->n > 1 ? words_find(q->words + 1, q->n - 1, &used) : NULL;
+    if (reading_is_word(q, 0, "does do can will is are")) {
+        return true;
+    }
+    return reading_is_word(q, 0, "which what") && q->n > 1 &&
+           ((means && means->asked & ~(unsigned)(ASKED_RELEASE | ASKED_BUILD)) ||
+            (q->package && strcmp(q->package, package) != 0 && r->claims[1] == CLAIM_DONE));
+}
+
+/* "which torch does the newest vllm need", "does the latest release of torch support Python 3.9":
+ * the newest that was read is given here, and not what is asked for. Returns its version, or NULL.
+ */
+static const char *newest_given(struct reading *r, size_t i, const char *package)
+{
+    size_t at = i;
+    if (at > 1 && reading_is_word(r->q, at - 1, "of") &&
+        reading_is_word(r->q, at - 2, "version release")) {
+        at -= 2;
+    }
+    bool given = at > 0 && reading_is_word(r->q, at - 1, "newest latest") &&
+                 (!r->q->package || strcmp(r->q->package, package) != 0) &&
+                 asks_for_other(r, package);
+    const char *version = given ? newest_release(r, package) : NULL;
+    for (size_t k = at - given; version && k < i; k++) {
+        r->claims[k] = CLAIM_DONE;
+    }
+    return version;
+}
+
 static bool package_is_plain_word(const char *word)
 {
     size_t used;
@@ -211,6 +262,7 @@ bool reading_package(struct reading *r, size_t i)
     size_t n_bounds = next < q->n ? reading_bounds(q->words + next, q->n - next, &bounds) : 0;
     bool versions = !behind && next < q->n && (n_bounds > 0 || reading_is_version(q->words[next]));
     bool first = !q->package || q->n_spans == 0 || strcmp(q->package, name) == 0;
+    behind = versions || behind ? behind : newest_given(r, i, name);
     reading_package_add(r->q, name, versions || behind);
     r->claims[i] = r->claims[next - 1] = CLAIM_DONE;
     r->owner[i] = OWNER_PACKAGE;
