@@ -206,3 +206,11 @@ bool ask_has_code(const struct question *q, int code)
     }
     return false;
 }
+
+const char *ask_need_text(struct ask *k, const struct kb_release_need *n)
+{
+    const char *text = arena_printf(k->a, "%s%s%s", n->package, n->versions ? " " : "",
+                                    n->versions ? n->versions : "");
+    text = n->extra ? arena_printf(k->a, "%s (with the extra %s)", text, n->extra) : text;
+    return n->when ? arena_printf(k->a, "%s (if %s)", text, n->when) : text;
+}

@@ -124,7 +124,7 @@ struct ask_releases {
 int ask_releases_find(struct ask *k, struct ask_releases *ret, struct gm_err *err);
 void ask_release_hits(struct ask *k, const struct ask_release *r);
 
-/* "numpy <2.1.0,>=2.0.2 (if python_version < '3.13')". ask_need.c */
+/* "numpy <2.1.0,>=2.0.2 (if python_version < '3.13')" */
 const char *ask_need_text(struct ask *k, const struct kb_release_need *n);
 
 /* Whether its condition holds for the Python that the question gives; true without one. */
