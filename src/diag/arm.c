@@ -30,16 +30,6 @@ enum platform { NEITHER, SERVER, TEGRA };
 
 static const char *const platform_names[] = {"", "Arm servers (sbsa)", "Tegra (Jetson)"};
 
-static bool has_card(const struct host *h)
-{
-    for (size_t i = 0; i < h->gpus.n; i++) {
-        if (h->gpus.items[i].vendor == HOST_NVIDIA && strcmp(h->gpus.items[i].kind, "pci") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* What the GPU of this machine needs; NEITHER: it is not known, or both. */
 static enum platform machine_platform(const struct diag *d)
 {
@@ -48,9 +38,9 @@ static enum platform machine_platform(const struct diag *d)
         return NEITHER;
     }
     if (diag_is_jetson(d)) {
-        return has_card(h) ? NEITHER : TEGRA;
+        return host_has_nvidia_card(h) ? NEITHER : TEGRA;
     }
-    return h->tegra.is_tegra.state == HOST_YES || has_card(h) ? SERVER : NEITHER;
+    return h->tegra.is_tegra.state == HOST_YES || host_has_nvidia_card(h) ? SERVER : NEITHER;
 }
 
 static enum platform by_folder(const char *path)
@@ -130,18 +120,6 @@ static bool needs_nvrm(const struct elf_image *e)
     return false;
 }
 
-/* "libcuda.so.550.54.14"; L4T's is libcuda.so.1.1. */
-static bool is_named_for_release(const char *real)
-{
-    struct str version, major;
-    uint64_t number = 0;
-    if (!real || !host_parse_so_version(str_of(path_base(real)), &version)) {
-        return false;
-    }
-    major = str_cut(&version, '.');
-    return str_u64(major, &number) && number >= 100;
-}
-
 /* A libcuda that does not reach the GPU of such a machine. */
 static bool is_other_libcuda(struct diag *d, const char *path, enum platform machine)
 {
@@ -150,8 +128,8 @@ static bool is_other_libcuda(struct diag *d, const char *path, enum platform mac
         return false;
     }
     bool of_l4t = needs_nvrm(&file->image);
-    return machine == TEGRA ? !of_l4t && is_named_for_release(model_real_path(d->m, path)) &&
-                                  d->m->host->nvidia.module.state == HOST_NO
+    const char *real = model_real_path(d->m, path);
+    return machine == TEGRA ? !of_l4t && real && host_is_libcuda_for_pci(d->m->host, real)
                             : of_l4t && d->m->host->tegra.is_tegra.state == HOST_NO;
 }
 
@@ -247,6 +225,9 @@ static void rule_libcuda(struct diag *d, const struct model_process *p, enum pla
     const char *real = o && is_aarch64(o) ? model_real_path(d->m, o->path) : NULL;
     if (!real || !is_other_libcuda(d, o->path, machine)) {
         return;
+    }
+    if (!host_own_libcuda(d->m->host)) {
+        return; // that it is missing is a problem of the GPU (devices.c)
     }
     static const struct {
         const char *says, *evidence, *repair;

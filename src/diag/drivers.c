@@ -383,12 +383,8 @@ static bool library_failed(const struct model_process *p, const char *name)
 
 static const struct host_library *driver_library(const struct host *h)
 {
-    for (size_t i = 0; i < h->nvidia.libraries.n; i++) {
-        if (strcmp(h->nvidia.libraries.items[i].name, "libcuda.so.1") == 0) {
-            return &h->nvidia.libraries.items[i];
-        }
-    }
-    return h->wsl.libcuda.path ? &h->wsl.libcuda : NULL;
+    const struct host_library *own = host_own_libcuda(h);
+    return own ? own : h->wsl.libcuda.path ? &h->wsl.libcuda : NULL;
 }
 
 /* Whether there is a GPU of NVIDIA of which nothing says that it cannot be used. */
@@ -455,6 +451,9 @@ static bool driver_has_gpu(const struct host *h)
 
 void diag_rule_drivers(struct diag *d)
 {
+    for (size_t i = 0; d->m->host && i < d->m->processes.n; i++) {
+        rule_not_on_path(d, d->m->processes.items[i]);
+    }
     if (!d->m->host || !driver_has_gpu(d->m->host)) {
         return;
     }
@@ -470,7 +469,6 @@ void diag_rule_drivers(struct diag *d)
         }
         judge_lacking(d, p);
         rule_compat(d, p);
-        rule_not_on_path(d, p);
     }
 }
 

@@ -10,12 +10,9 @@
  * compatibility is promised (gpu/serves.c). "sudo apt install nvidia-jetpack" [NVIDIA, Jetson Orin
  * Nano Developer Kit, "JetPack SDK Setup"].
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "diag/internal.h"
-
-enum { L4T_OF_JETPACK_7 = 38 };
 
 /* The CUDA of JetPack by the release of L4T: 35 (JetPack 5.1.5) has 11.4.298
  * [anduril/jetpack-nixos, overlay.nix], 36 12.2 to 12.6 [dusty-nv/jetson-containers,
@@ -24,22 +21,9 @@ static const struct {
     int l4t, cuda_major;
 } jetpacks[] = {{35, 11}, {36, 12}};
 
-/* "R36, REVISION: 3.0" -> 36; -1: not known. */
-static int l4t_release(const struct host_tegra *t)
-{
-    const char *text = t->release.state == HOST_YES ? t->release.value : NULL;
-    return text && text[0] == 'R' && text[1] >= '0' && text[1] <= '9' ? atoi(text + 1) : -1;
-}
-
 bool diag_is_jetson(const struct diag *d)
 {
-    const struct host_tegra *t = d->m->host ? &d->m->host->tegra : NULL;
-    if (!t || t->is_tegra.state != HOST_YES) {
-        return false;
-    }
-    int l4t = l4t_release(t);
-    bool thor = t->soc.state == HOST_YES && strcmp(t->soc.value, "tegra264") == 0;
-    return !thor && l4t < L4T_OF_JETPACK_7;
+    return d->m->host && host_is_jetson(d->m->host);
 }
 
 bool diag_is_of_nvidia(const struct kb_provide *row)
@@ -65,7 +49,7 @@ bool diag_repair_of_jetpack(struct diag *d, struct diag_finding *f, const struct
     if (!diag_is_jetson(d) || !diag_is_of_nvidia(row)) {
         return false;
     }
-    int l4t = l4t_release(&d->m->host->tegra), cuda = -1;
+    int l4t = host_l4t_release(d->m->host), cuda = -1;
     for (size_t i = 0; i < sizeof jetpacks / sizeof *jetpacks; i++) {
         cuda = jetpacks[i].l4t == l4t ? jetpacks[i].cuda_major : cuda;
     }

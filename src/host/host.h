@@ -406,6 +406,22 @@ void host_set_environment(struct host *h, struct arena *a, const char *const *en
 /* Takes these variables out, whoever set them; before host_judge() as well. */
 void host_unset(struct host *h, const char *const *names, size_t n);
 
+/* The release of Jetson Linux, 36 of "R36, REVISION: 3.0"; -1: not known. */
+int host_l4t_release(const struct host *h);
+
+/* A Jetson before JetPack 7, whose CUDA and driver are not those for Arm servers. */
+bool host_is_jetson(const struct host *h);
+
+/* Whether a GPU of NVIDIA is on PCI. */
+bool host_has_nvidia_card(const struct host *h);
+
+/* Whether this libcuda (a real path) is that of the driver for GPUs on PCI, where the GPU is part
+ * of a Jetson's processor. */
+bool host_is_libcuda_for_pci(const struct host *h, const char *real);
+
+/* The first libcuda.so.1 of the usual places that reaches this machine's GPU, or NULL. */
+const struct host_library *host_own_libcuda(const struct host *h);
+
 /* Whether people expect programs to use it: integrated graphics count where AMD's own builds serve
  * them, and as the GPU of a Tegra. */
 bool host_gpu_counts(const struct host_gpu *g);

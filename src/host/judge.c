@@ -333,7 +333,8 @@ static void nvidia_libraries(struct judge *j)
     if (!bound_to(j->g, "nvidia")) {
         return;
     }
-    if (!library(n, "libcuda.so.1")) {
+    if (!host_own_libcuda(j->h)) {
+        const struct host_library *other = library(n, "libcuda.so.1");
         bool inside = judge_in_container(j);
         if (inside && j->g->problems.n) {
             return; // without the devices, that the libraries are missing too says nothing new
@@ -342,7 +343,12 @@ static void nvidia_libraries(struct judge *j)
             j, "no-libraries", HOST_NO,
             inside ? "this container has the devices but not the driver's libraries (no "
                      "libcuda.so.1)"
-                   : "the kernel module is loaded, but libcuda.so.1 is not in the usual places",
+            : other
+                ? arena_printf(j->arena,
+                               "the kernel module is loaded, but its libcuda.so.1 is not in the "
+                               "usual places: %s is Jetson Linux's",
+                               other->real)
+                : "the kernel module is loaded, but libcuda.so.1 is not in the usual places",
             inside ? "let the NVIDIA Container Toolkit start the container (--gpus all) with "
                      "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
                    : arena_printf(j->arena,
@@ -471,9 +477,19 @@ static void wsl_state(struct judge *j)
     ask_visible(j);
 }
 
+/* That of the other kind of machine is named: people see it, and take it for theirs. */
+static const char *lacking_libcuda(struct judge *j)
+{
+    const struct host_library *other = library(&j->h->nvidia, "libcuda.so.1");
+    return !other ? "libcuda.so.1 is not in the usual places"
+                  : arena_printf(j->arena,
+                                 "Jetson Linux's libcuda.so.1.1 is not in the usual places, and %s "
+                                 "is the driver's for GPUs on PCI",
+                                 other->real);
+}
+
 static void tegra_state(struct judge *j)
 {
-    const struct host_nvidia *n = &j->h->nvidia;
     if (j->g->driver.state == HOST_NO) {
         host_problem_add(j, "not-loaded", HOST_NO, "the module nvgpu is not loaded",
                          "sudo modprobe nvgpu");
@@ -486,8 +502,8 @@ static void tegra_state(struct judge *j)
                                 : "none of its device nodes was found",
                          inside ? "docker run --runtime nvidia" : NULL);
     }
-    if (!library(n, "libcuda.so.1")) {
-        host_problem_add(j, "no-libraries", HOST_NO, "libcuda.so.1 is not in the usual places",
+    if (!host_own_libcuda(j->h)) {
+        host_problem_add(j, "no-libraries", HOST_NO, lacking_libcuda(j),
                          judge_in_container(j) ? "docker run --runtime nvidia"
                                                : "install the package nvidia-l4t-cuda");
     }

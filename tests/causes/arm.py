@@ -87,6 +87,42 @@ def driver_for_pci_on_a_jetson(t, bad):
     return app(t, ["libcuda.so.1"], f"{FOLDER}:{FOLDER}/nvidia")
 
 
+def jetson_without_its_libcuda(t, bad):
+    jetson_app(t, "none")
+    t.remove(FOLDER + "/nvidia/libcuda.so.1")
+    if bad:
+        t.lib(FOLDER + "/libcuda.so.550.54.14", soname="libcuda.so.1", **ARM)
+        t.link(FOLDER + "/libcuda.so.1", "libcuda.so.550.54.14")
+    else:
+        l4t(t)
+        t.link(FOLDER + "/tegra/libcuda.so.1", "libcuda.so.1.1")
+
+
+@case("driver-libraries-missing", "lib-missing", "libcuda.so.1", repair="nvidia-l4t-cuda",
+      severity="error")
+def driver_for_pci_alone_on_a_jetson(t, bad):
+    """It is found, and serves nothing."""
+    jetson_without_its_libcuda(t, bad)
+    return app(t, ["libcuda.so.1"], f"{FOLDER}/tegra:{FOLDER}")
+
+
+@case("driver-libraries-missing", "lib-missing", "libcuda.so.1", repair="nvidia-l4t-cuda",
+      severity="error")
+def driver_for_pci_unfound_on_a_jetson(t, bad):
+    """The loader finds no libcuda at all."""
+    jetson_without_its_libcuda(t, bad)
+    return app(t, ["libcuda.so.1"], FOLDER + "/tegra")
+
+
+@case("driver-library-not-on-path", "lib-not-on-path", "libcuda.so.1", repair=f"{FOLDER}/tegra")
+def libcuda_of_l4t_unfound(t, bad):
+    """With the driver for PCI devices where people would look."""
+    jetson_without_its_libcuda(t, True)
+    l4t(t)
+    t.link(FOLDER + "/tegra/libcuda.so.1", "libcuda.so.1.1")
+    return app(t, ["libcuda.so.1"], "/usr/lib" if bad else FOLDER + "/tegra")
+
+
 @case("cuda-for-other-arm", "jetson", "libcuda.so.1.1", repair="libcuda.so.1 of this machine's driver",
       evidence="libnvrm_gpu.so")
 def libcuda_of_l4t_on_a_server(t, bad):
@@ -96,7 +132,8 @@ def libcuda_of_l4t_on_a_server(t, bad):
     return app(t, ["libcuda.so.1"], f"{FOLDER}/tegra:{FOLDER}" if bad else FOLDER)
 
 
-@case("cuda-for-other-arm", "jetson", "libcuda.so.1.1", repair="libcuda.so.1 of this machine's driver")
+@case("driver-libraries-missing", "lib-missing", "libcuda.so.1", repair="libraries of version 550.90.07",
+      severity="error")
 def libcuda_of_l4t_alone_on_a_server(t, bad):
     """Its 1.1 is no release of a driver: it is not compared with the module's."""
     server(t)

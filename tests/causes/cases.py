@@ -724,7 +724,10 @@ def jetson_app(t, needs, release="R36 (release), REVISION: 4.3", soc="tegra234")
     t.put("/usr/bin/app", tree.elf(None, interp="/lib/ld-linux-aarch64.so.1", needed=[needs], runpath="/usr/lib", **arm))
     t.put("/.gpumend-nodes", "/dev/nvgpu/igpu0/ctrl c 501 1 666 0 0 ok\n/dev/nvmap c 10 121 666 0 0 ok\n")
     t.put("/sys/module/nvgpu/initstate", "live\n")
-    t.lib("/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1", **arm)
+    libcuda = "/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1"
+    t.lib(libcuda, **arm)
+    entry = {"key": "libcuda.so.1", "path": libcuda, "flags": 0xa03}  # FLAG_AARCH64_LIB64, FLAG_ELF_LIBC6
+    t.put("/etc/ld.so.cache", tree.elfgen.cache({"entries": [entry]}))
     t.put("/usr/bin/apt-get", "")
     t.put("/etc/os-release", "ID=ubuntu\nVERSION_ID=\"22.04\"\n")
     t.put("/proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd atomics\nCPU architecture: 8\n")
