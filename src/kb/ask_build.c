@@ -305,7 +305,11 @@ static bool read_in_vain(struct ask *k, const struct data *d, const struct verdi
 
 static const char *asked_version(struct ask *k)
 {
-    return k->q->version ? arena_printf(k->a, " %s", k->q->version) : "";
+    const struct question_span *s = k->q->n_spans ? &k->q->spans[0] : NULL;
+    bool range = s && s->from && s->to && strcmp(s->from, s->to) != 0;
+    return range           ? arena_printf(k->a, " %s to %s", s->from, s->to)
+           : k->q->version ? arena_printf(k->a, " %s", k->q->version)
+                           : "";
 }
 
 /* " (2.0.0 to 2.15.0)": the releases whose builds were judged. */

@@ -409,15 +409,65 @@ static void say_toolkit(struct ask *k, const struct kb_toolkit *row)
 }
 
 /* "does CUDA 12.9 compile for sm_61" */
-static int say_compiles(struct ask *k, const struct kb_toolkit *row, const char *arch)
+static int say_compiles(struct ask *k, const struct kb_toolkit *row, const struct ask_arch *arch)
 {
-    const char *sm = arena_printf(k->a, "sm_%d", ask_arch_number(arch));
-    if (ask_arch_number(arch) == 0) {
+    const char *sm = arena_printf(k->a, "sm_%d", ask_arch_number(arch->sm));
+    bool has = ask_has_text(row->sm, sm);
+    if (ask_arch_number(arch->sm) == 0) {
         return 0;
     }
-    bool has = ask_has_text(row->sm, sm);
+    if (has && arch->gpu && arch->gpu->kind == KB_GPU_MODULE &&
+        !question_has(k->q, "compile compiles")) {
+        ask_missing(k,
+                    "CUDA %s compiles for %s, but a Jetson runs the CUDA of its JetPack, and which "
+                    "JetPack %s has was not read",
+                    row->cuda, sm, arch->gpu->name);
+        return 0;
+    }
     ask_say(k, "%s: CUDA %s %s for %s.", has ? "Yes" : "No", row->cuda,
             has ? "compiles" : "does not compile", sm);
+    return 1;
+}
+
+/* "CUDA 11.0 to 11.8": the toolkits within one that compile for an architecture, or that do not. */
+static const char *toolkit_range(struct ask *k, const struct kb_toolkits *t, const char *sm,
+                                 bool wanted, size_t *ret_n)
+{
+    const char *first = NULL, *last = NULL;
+    *ret_n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct kb_toolkit *row = &t->rows[i];
+        if (ask_meets(row->cuda, ask_given(k, KEY_CUDA)) && ask_has_text(row->sm, sm) == wanted) {
+            first = !first || ask_compare(row->cuda, first) < 0 ? row->cuda : first;
+            last = !last || ask_compare(row->cuda, last) > 0 ? row->cuda : last;
+            (*ret_n)++;
+        }
+    }
+    return !first                     ? ""
+           : strcmp(first, last) == 0 ? first
+                                      : arena_printf(k->a, "%s to %s", first, last);
+}
+
+/* "does CUDA 12 compile for sm_120": of several toolkits in one sentence. An architecture that was
+ * dropped has never come back. */
+static int say_compiles_all(struct ask *k, const struct kb_toolkits *t, const struct ask_arch *arch)
+{
+    size_t with, without;
+    const char *sm = arena_printf(k->a, "sm_%d", ask_arch_number(arch->sm));
+    const char *compile = toolkit_range(k, t, sm, true, &with);
+    const char *rest = toolkit_range(k, t, sm, false, &without);
+    bool module = with > 0 && arch->gpu && arch->gpu->kind == KB_GPU_MODULE;
+    if (with + without < 3 || module || ask_arch_number(arch->sm) == 0) {
+        return 0;
+    }
+    if (with == 0) {
+        ask_say(k, "No: CUDA %s do not compile for %s.", rest, sm);
+    } else if (without == 0) {
+        ask_say(k, "Yes: CUDA %s compile for %s.", compile, sm);
+    } else {
+        ask_say(k, "Yes, with some: CUDA %s compile%s for %s, %s do%s not.", compile,
+                with == 1 ? "s" : "", sm, rest, without == 1 ? "es" : "");
+    }
     return 1;
 }
 
@@ -483,15 +533,19 @@ int form_toolkit(struct ask *k, struct gm_err *err)
     }
     const char *cuda = ask_given(k, KEY_CUDA);
     int found = 0;
+    bool together = arch.sm && say_compiles_all(k, &t, &arch);
     for (size_t i = 0; i < t.n; i++) {
         const struct kb_toolkit *row = &t.rows[i];
-        if (!ask_within(cuda, row->cuda) && !ask_within(row->cuda, cuda)) {
+        if (!ask_meets(row->cuda, cuda)) {
             continue;
         }
         HIT(k, KB_AREA_TOOLKITS, row);
         found = 1;
+        if (together) {
+            continue;
+        }
         if (arch.sm) {
-            found = say_compiles(k, row, arch.sm);
+            found = say_compiles(k, row, &arch);
         } else if (sms.n > 0) {
             found = say_compiles_generation(k, row, &sms);
         } else {

@@ -209,7 +209,8 @@ static bool engine_wanted(const struct ask *k, const struct kb_model *m)
 static bool run_wanted(const struct ask *k, const struct kb_model *m)
 {
     const char *compute = ask_given(k, KEY_COMPUTE), *batch = ask_given(k, KEY_BATCH);
-    bool cpu = k->q->said & SAID_CPU, narrowed = compute || batch || cpu;
+    bool cpu = k->q->said & SAID_CPU, gpu = k->q->asked & ASKED_GPU;
+    bool narrowed = compute || batch || cpu;
     if (m->kind != KB_MODEL_MEASURED) {
         return !narrowed && (k->q->asked & ASKED_ALIAS || m->kind == KB_MODEL_MODEL);
     }
@@ -219,7 +220,8 @@ static bool run_wanted(const struct ask *k, const struct kb_model *m)
                      atoi(note + strlen("Beam ")) == atoi(batch + strlen("beam "));
     return k->q->asked & ASKED_MEMORY && (!compute || strcmp(compute, m->compute) == 0) &&
            (!batch || beam ? true : atoi(batch) == (m->batch ? m->batch : 1)) &&
-           (!beam || beam_said) && (!cpu || strcmp(m->device, "cpu") == 0);
+           (!beam || beam_said) && (!cpu || strcmp(m->device, "cpu") == 0) &&
+           (!gpu || strcmp(m->device, "cuda") == 0);
 }
 
 static void say_model(struct ask *k, const struct kb_model *m)

@@ -50,6 +50,24 @@ static const struct kb_build *index_build(struct ask *k, const struct kb_builds 
     return other;
 }
 
+/* ", cuda121": the other builds that the same wheel of the package index has; "": there are none.
+ */
+static const char *index_builds_beside(struct ask *k, const struct kb_builds *builds,
+                                       const char *version, const char *platform,
+                                       const struct kb_build *beside)
+{
+    const char *list = "";
+    for (size_t i = 0; i < builds->n; i++) {
+        const struct kb_build *b = &builds->rows[i];
+        if (b != beside && strcmp(b->package, beside->package) == 0 &&
+            ask_has_text(b->index_platforms, platform) && ask_admits(k, b->versions, version)) {
+            list = arena_printf(k->a, "%s, %s", list, b->build);
+            HIT(k, KB_AREA_BUILDS, b);
+        }
+    }
+    return list;
+}
+
 /* What is known of the GPU code of a release's wheel for a platform. */
 static void say_gpu_code(struct ask *k, const struct ask_releases *all, const char *version,
                          const char *platform)
@@ -59,12 +77,16 @@ static void say_gpu_code(struct ask *k, const struct ask_releases *all, const ch
     const struct kb_build *b = index_build(k, &all->builds, version, platform);
     if (b) {
         bool has = ask_has_text(b->index_platforms, platform);
+        const char *more = has ? index_builds_beside(k, &all->builds, version, platform, b) : "";
         HIT(k, KB_AREA_BUILDS, b);
-        ask_say(k,
-                has ? "It is the build %s, for the GPU."
-                    : "That wheel has no GPU code: the "
-                      "build %s is for %s.",
-                b->build, ask_joined(k->a, b->index_platforms));
+        if (more[0]) { // one wheel with a library for each
+            ask_say(k, "It has the builds %s%s, for the GPU.", b->build, more);
+        } else if (has) {
+            ask_say(k, "It is the build %s, for the GPU.", b->build);
+        } else {
+            ask_say(k, "That wheel has no GPU code: the build %s is for %s.", b->build,
+                    ask_joined(k->a, b->index_platforms));
+        }
         if (elsewhere[0]) {
             ask_say(k, "Builds for it in the index of the project: %s.", elsewhere);
         }
@@ -95,9 +117,10 @@ static int say_wheels_of(struct ask *k, const struct ask_releases *all,
     }
     bool has = ask_has_text(row->platforms, platform);
     enum py_answer code = has ? gpu_code_of(k, &all->builds, row->version, platform) : PY_NO;
+    bool index_alone = k->q->said & SAID_PIP; // "on PyPI"
     const char *elsewhere = builds_for(k, all, row->version, platform, PY_YES);
-    const char *unread = builds_for(k, all, row->version, platform, PY_UNKNOWN);
-    bool known = code == PY_YES || elsewhere[0];
+    const char *unread = index_alone ? "" : builds_for(k, all, row->version, platform, PY_UNKNOWN);
+    bool known = code == PY_YES || (elsewhere[0] && !index_alone);
     if (gpu && !known && (code == PY_UNKNOWN || unread[0])) {
         ask_missing(
             k, "the wheel of %s %s for %s in the package index %s%s%s", row->package, row->version,

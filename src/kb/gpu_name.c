@@ -50,12 +50,21 @@ static void tokens_add(struct tokens *t, struct str text, const char *without)
     }
 }
 
+/* "P100": one letter and a number in one word, which is not "P102-100". */
+static bool is_letter_of_number(const struct tokens *t, size_t i)
+{
+    return i + 1 < t->n && t->items[i].n == 1 && !str_is_digit(t->items[i].s[0]) &&
+           t->items[i].s + 1 == t->items[i + 1].s;
+}
+
 static bool tokens_within(const struct tokens *part, const struct tokens *whole)
 {
     for (size_t i = 0; i < part->n; i++) {
-        bool found = false;
+        bool found = false, with_next = is_letter_of_number(part, i);
         for (size_t k = 0; k < whole->n && !found; k++) {
-            found = str_eq_nocase(part->items[i], whole->items[k]);
+            found = str_eq_nocase(part->items[i], whole->items[k]) &&
+                    (!with_next ||
+                     (k + 1 < whole->n && str_eq_nocase(part->items[i + 1], whole->items[k + 1])));
         }
         if (!found) {
             return false;

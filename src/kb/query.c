@@ -125,7 +125,7 @@ static const struct form forms[] = {
      form_need},
     {"how much memory does whisper large-v3 need", NAMED_MODEL, 0,
      NAMED_PACKAGE | NAMED_COMPUTE | NAMED_BATCH,
-     ASKED_MEMORY | ASKED_PARAMETERS | ASKED_ALIAS | ASKED_MODEL, ASKED_ALIAS,
+     ASKED_MEMORY | ASKED_PARAMETERS | ASKED_ALIAS | ASKED_MODEL, ASKED_ALIAS | ASKED_GPU,
      SAID_WHISPER | SAID_README | SAID_CPU, form_model},
     {"does large-v3 fit in 4 GB with int8", NAMED_MODEL, NAMED_MEMORY | NAMED_GPU,
      NAMED_PACKAGE | NAMED_COMPUTE | NAMED_BATCH, 0, ASKED_GPU | ASKED_MEMORY | ASKED_MODEL,

@@ -365,6 +365,9 @@ void reading_add_meanings(struct reading *r)
             r->q->zypper = r->q->zypper || reading_is_word(r->q, i, "zypper suse opensuse sles");
         }
     }
+    if (r->q->package && strcmp(r->q->package, "jetpack") == 0) {
+        r->q->said &= ~(unsigned)SAID_JETSON; // there is no JetPack for anything else
+    }
     add_amd(r->q);
     if (!r->q->package && r->q->named & (NAMED_PART | NAMED_LIBRARY | NAMED_CUDNN) &&
         r->q->said & SAID_DEFAULT && question_has(r->q, "pip")) {
