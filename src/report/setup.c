@@ -105,6 +105,13 @@ static void script_comment(const struct out *o, struct arena *a, const char *tex
     }
 }
 
+/* $ErrorActionPreference ends a script at errors of PowerShell's own commands; a program's status
+ * is in $LASTEXITCODE (about_Preference_Variables, about_Automatic_Variables). */
+static bool powershell_is_program(const char *command)
+{
+    return strncmp(command, "$env:", 5) != 0 && strncmp(command, "Expand-Archive ", 15) != 0;
+}
+
 static void script_step(const struct out *o, struct arena *a, const struct setup_step *s,
                         enum report_setup_form form)
 {
@@ -113,6 +120,10 @@ static void script_step(const struct out *o, struct arena *a, const struct setup
                 s->kind == SETUP_LIBRARIES || (s->kind == SETUP_PROOF && !docker);
     out_print(o, OUT_PLAIN, "\n");
     script_comment(o, a, arena_printf(a, "%s. %s", s->title, s->why));
+    if (docker && s->image) {
+        out_print(o, OUT_PLAIN, "RUN %s\n", s->image);
+        return;
+    }
     if (docker && s->kind == SETUP_LIBRARIES) {
         out_print(o, OUT_PLAIN,
                   "# The executable of gpumend lies beside this file.\n"
@@ -127,6 +138,9 @@ static void script_step(const struct out *o, struct arena *a, const struct setup
             bool tries = s->kind == SETUP_LIBRARIES && form != REPORT_SETUP_POWERSHELL;
             out_print(o, OUT_PLAIN, "%s%s%s\n", docker ? "RUN " : "", s->commands.items[i],
                       tries ? " || [ $? -eq 3 ]" : "");
+            if (form == REPORT_SETUP_POWERSHELL && powershell_is_program(s->commands.items[i])) {
+                out_print(o, OUT_PLAIN, "if ($LASTEXITCODE) { exit $LASTEXITCODE }\n");
+            }
         }
     }
     if (s->code) {

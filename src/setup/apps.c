@@ -60,7 +60,10 @@ static const struct setup_app apps[] = {
      .engines = "vllm torch",
      .module = "vllm",
      .counts = COUNTS_TORCH,
-     .gpu_only = "its wheel in the package index computes on GPUs of NVIDIA alone"},
+     .gpu_only = "its wheel in the package index computes on GPUs of NVIDIA alone",
+     // docs/getting_started/installation of vllm-project/vllm: gpu.rocm, gpu.xpu, cpu.x86.
+     .others = "vLLM's own builds for ROCm, for Intel's GPUs and for CPUs are not in the knowledge "
+               "base"},
     {.name = "jax",
      .package = "jax",
      .extras = "cuda13",
@@ -85,6 +88,7 @@ static const struct setup_app apps[] = {
      .extras = "and-cuda",
      .engines = "tensorflow",
      .hook = true,
+     .hook_some = true,
      .module = "tensorflow",
      .counts = "import tensorflow as t; print(len(t.config.list_physical_devices('GPU')))"},
     {.name = "cupy",

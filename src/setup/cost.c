@@ -116,9 +116,10 @@ void setup_packages_cost(struct planner *p, struct setup_step *s, const bool *co
         return;
     }
     s->download_bytes = whole;
-    s->cost = whole ? arena_printf(p->a, "Downloads %s in %lu files%s%s.", bytes_text(p->a, whole),
-                                   files, *largest ? ", of which " : "", largest)
-                    : arena_printf(p->a, "Downloads at least %s (%s)%s, and what else they need.",
-                                   bytes_text(p->a, sum), largest,
-                                   unknown ? ", packages of a size that is not known here" : "");
+    s->cost =
+        whole ? arena_printf(p->a, "Downloads %s in %lu files%s%s.", bytes_text(p->a, whole), files,
+                             *largest ? ", of which " : "", largest)
+              : arena_printf(p->a, "Downloads at least %s (%s)%s, and their other dependencies.",
+                             bytes_text(p->a, sum), largest,
+                             unknown ? ", packages of a size that is not known here" : "");
 }

@@ -17,6 +17,7 @@ struct planner {
     struct kb_builds builds;
     struct kb_releases releases;
     struct kb_sizes sizes;
+    struct kb_traits traits;
 };
 
 bool setup_is_wsl(const struct planner *p);
@@ -42,6 +43,13 @@ void setup_packages_step(struct planner *p);
 void setup_libraries_step(struct planner *p);
 void setup_settings_step(struct planner *p); // settings.c
 void setup_proof_step(struct planner *p);
+
+/* The system's own packages (system.c). */
+void setup_compiler_add(struct planner *p, struct setup_step *s); // its command
+void setup_program_step(struct planner *p);                       // that the application starts
+/* A ROCm of the release `wanted` ("7", "7.2"; "": any) that the machine has; NULL: none was seen.
+ */
+const struct host_rocm *setup_rocm_there(const struct planner *p, const char *wanted);
 
 /* `counts`: for each pin, whether the step installs it (cost.c). */
 void setup_packages_cost(struct planner *p, struct setup_step *s, const bool *counts);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/manager.h"
 #include "kb/gpu_name.h"
 #include "ldso/loader.h"
 #include "py/env.h"
@@ -90,7 +91,7 @@ static void take_host(const struct host *h, struct setup_machine *ret)
 void setup_machine_read(struct model *m, const char *shown, struct setup_machine *ret)
 {
     struct ldso_loader loader = {0};
-    *ret = (struct setup_machine){.shown = shown, .gpus_unknown = true};
+    *ret = (struct setup_machine){.shown = shown, .gpus_unknown = true, .root = m->root};
     if (m->host) {
         take_host(m->host, ret);
     }
@@ -110,12 +111,17 @@ void setup_machine_read(struct model *m, const char *shown, struct setup_machine
 /* Systems of a name, and what they are by os-release(5). */
 static const struct setup_system {
     const char *name, *os;
+    enum host_manager manager;
     bool windows, wsl, container;
 } systems[] = {
-    {"linux", NULL, false, false, false},      {"ubuntu", "ubuntu", false, false, false},
-    {"debian", "debian", false, false, false}, {"fedora", "fedora", false, false, false},
-    {"arch", "arch", false, false, false},     {"wsl", "ubuntu", false, true, false},
-    {"container", NULL, false, false, true},   {"windows", NULL, true, false, false},
+    {.name = "linux"},
+    {.name = "ubuntu", .os = "ubuntu", .manager = HOST_APT},
+    {.name = "debian", .os = "debian", .manager = HOST_APT},
+    {.name = "fedora", .os = "fedora", .manager = HOST_DNF},
+    {.name = "arch", .os = "arch", .manager = HOST_PACMAN},
+    {.name = "wsl", .os = "ubuntu", .manager = HOST_APT, .wsl = true},
+    {.name = "container", .container = true},
+    {.name = "windows", .windows = true},
 };
 
 static const struct setup_system *system_of(const char *name, size_t *ret_length)
@@ -215,6 +221,7 @@ int setup_machine_named(struct kb *kb, struct arena *a, const char *name, struct
     struct host *h = arena_alloc(a, sizeof *h);
     *h = (struct host){.machine = is_of_arm(gpu) ? EM_AARCH64 : EM_X86_64};
     h->os = named_fact(system->os);
+    h->manager = system->manager;
     h->windows.is_windows.state = system->windows ? HOST_YES : HOST_NO;
     h->wsl.is_wsl.state = system->wsl ? HOST_YES : HOST_NO;
     h->tegra.is_tegra.state = tegra ? HOST_YES : HOST_NO;

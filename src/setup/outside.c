@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "setup/internal.h"
 
 /* ------------------------------------------------------------------ the driver */
@@ -42,14 +43,14 @@ static void toolkit_step(struct planner *p)
         p, SETUP_RUNTIME,
         tegra ? "Install JetPack's CUDA toolkit and a C++ compiler"
               : arena_printf(p->a, "Install a CUDA toolkit %s and a C++ compiler", cuda));
-    s->why = tegra ? "The package index has the source alone. nvcc, which compiles it for this "
-                     "GPU, is a part of JetPack."
-                   : arena_printf(p->a,
-                                  "The package index has the source alone. nvcc compiles it for "
-                                  "this GPU, which CUDA %s is the first to know of CUDA %s. A "
-                                  "toolkit that is newer than the driver makes code that may not "
-                                  "load.",
-                                  p->plan->pins.toolkit_min, cuda);
+    s->why = tegra
+                 ? "The package index has only the source. nvcc, which compiles it for this "
+                   "GPU, is a part of JetPack."
+                 : arena_printf(p->a,
+                                "The package index has only the source. nvcc compiles it for "
+                                "this GPU, which CUDA %s supports from release %s on. Code from a "
+                                "toolkit that is newer than the driver may not load.",
+                                cuda, p->plan->pins.toolkit_min);
     s->seen = tegra ? "nvcc --version (in /usr/local/cuda/bin) and c++ --version print a release."
                     : arena_printf(p->a,
                                    "nvcc --version prints release %s or a later one of CUDA %s, "
@@ -69,7 +70,7 @@ static void compiler_step(struct planner *p)
     if (p->plan->other == SETUP_OTHER_HIP) {
         struct setup_step *s =
             setup_step_new(p, SETUP_RUNTIME, "Install ROCm with its compiler, and a C++ compiler");
-        s->why = "The package index has the source alone, which ROCm's clang compiles for this GPU "
+        s->why = "The package index has only the source, which ROCm's clang compiles for this GPU "
                  "(AMD, \"ROCm installation for Linux\", quick start).";
         s->seen = "/opt/rocm/bin/hipcc --version and c++ --version print a version.";
         s->to_do = true;
@@ -78,8 +79,11 @@ static void compiler_step(struct planner *p)
     struct setup_step *s = setup_step_new(p, SETUP_RUNTIME,
                                           vulkan ? "Install the Vulkan SDK and a C++ compiler"
                                                  : "Install a C and C++ compiler");
-    s->why = arena_printf(p->a, "The package index has the source alone, which is compiled here%s.",
+    s->why = arena_printf(p->a, "The package index has only the source, which is compiled here%s.",
                           vulkan ? "; glslc and Vulkan's headers are from the SDK" : "");
+    if (!vulkan) {
+        setup_compiler_add(p, s);
+    }
     s->seen = p->plan->windows ? vulkan ? "glslc --version prints a version; cl, in a developer "
                                           "prompt, too."
                                         : "cl, in a developer prompt, prints its version."
@@ -97,18 +101,32 @@ bool setup_is_attached(const struct planner *p)
 /* CTranslate2's wheels for ROCm leave ROCm's libraries to the system (auditwheel's --exclude in
  * .github/workflows/ci.yml); those for Windows take AMD's packages (OpenNMT/CTranslate2#1989), or,
  * of the community's build, a HIP SDK (PinW/ctranslate2-rocm-rdna1, README.md). */
+/* A ROCm that the machine has stays, if it is of the release. */
+static struct setup_step *rocm_step_new(struct planner *p, const char *why)
+{
+    const char *wanted = p->plan->pins.build->rocm;
+    const struct host_rocm *there = setup_rocm_there(p, wanted), *any = setup_rocm_there(p, "");
+    struct setup_step *s =
+        setup_step_new(p, SETUP_RUNTIME,
+                       arena_printf(p->a, "%s ROCm %s", there ? "Keep" : "Install",
+                                    there ? there->version : wanted));
+    any = there ? there : any;
+    s->why = any ? arena_printf(p->a, "ROCm %s is in %s. %s", any->version, any->prefix, why) : why;
+    s->to_do = !there;
+    return s;
+}
+
 static void rocm_local_step(struct planner *p)
 {
     const char *rocm = p->plan->pins.build->rocm;
-    struct setup_step *s =
-        setup_step_new(p, SETUP_RUNTIME, arena_printf(p->a, "Install ROCm %s", rocm));
-    s->why = arena_printf(p->a,
-                          "The wheels are for the ROCm %s of the system, whose libraries they load "
-                          "(AMD, \"ROCm installation for Linux\", quick start). A GPU for which "
-                          "those have no code does not compute with them.",
-                          rocm);
+    const char *why = arena_printf(
+        p->a,
+        "The wheels are for the ROCm %s of the system, whose libraries they load (AMD, \"ROCm "
+        "installation for Linux\", quick start). A GPU for which those have no code does not "
+        "compute with them.",
+        rocm);
+    struct setup_step *s = rocm_step_new(p, why);
     s->seen = "/opt/rocm/bin/rocminfo names the GPU.";
-    s->to_do = true;
 }
 
 static void rocm_step(struct planner *p)
@@ -118,21 +136,24 @@ static void rocm_step(struct planner *p)
     if (p->plan->windows && !community) {
         return; // AMD's packages go into the environment
     }
+    if (!community) {
+        struct setup_step *s = rocm_step_new(
+            p,
+            "The wheels have none of ROCm's libraries in them: they load hipBLAS, rocBLAS, hipRAND "
+            "and rocRAND of this major release from the system (AMD, \"ROCm installation for "
+            "Linux\", quick start).");
+        s->seen = "ldconfig -p or /opt/rocm/lib has librocblas.so.5, libhipblas.so.3 and "
+                  "libhiprand.so.1.";
+        return;
+    }
     struct setup_step *s = setup_step_new(
         p, SETUP_RUNTIME,
-        community ? arena_printf(p->a, "Install the HIP SDK %s and a rocBLAS for this GPU", b->rocm)
-                  : arena_printf(p->a, "Install ROCm %s", b->rocm));
-    s->why = community
-                 ? "The driver of these GPUs has ROCm 6: with the HIP SDK 7 they are not seen. "
-                   "AMD's own rocBLAS has no code for gfx1010; one that has replaces rocblas.dll "
-                   "and its folder library in C:\\Program Files\\AMD\\ROCm\\6.2\\bin "
-                   "(github.com/likelovewant/ROCmLibs-for-gfx1103-AMD780M-APU, v0.6.2.4)."
-                 : "The wheels have none of ROCm's libraries in them: they load hipBLAS, "
-                   "rocBLAS, hipRAND and rocRAND of this major release from the system "
-                   "(AMD, \"ROCm installation for Linux\", quick start).";
-    s->seen = community ? "hipInfo.exe, in C:\\Program Files\\AMD\\ROCm\\6.2\\bin, names the GPU."
-                        : "ldconfig -p or /opt/rocm/lib has librocblas.so.5, libhipblas.so.3 and "
-                          "libhiprand.so.1.";
+        arena_printf(p->a, "Install the HIP SDK %s and a rocBLAS for this GPU", b->rocm));
+    s->why = "The driver of these GPUs has ROCm 6: with the HIP SDK 7 they are not seen. AMD's own "
+             "rocBLAS has no code for gfx1010; one that has replaces rocblas.dll and its folder "
+             "library in C:\\Program Files\\AMD\\ROCm\\6.2\\bin "
+             "(github.com/likelovewant/ROCmLibs-for-gfx1103-AMD780M-APU, v0.6.2.4).";
+    s->seen = "hipInfo.exe, in C:\\Program Files\\AMD\\ROCm\\6.2\\bin, names the GPU.";
     s->to_do = true;
 }
 

@@ -250,17 +250,19 @@ static void verdict_unknown(struct planner *p, const char *why)
 
 static int verdict_cpu(struct planner *p, const char *why, struct gm_err *err)
 {
-    if (p->plan->row->gpu_only) {
+    // Of another vendor's GPU the first half says it all.
+    const char *only = p->plan->row->gpu_only, *others = p->plan->row->others;
+    bool nvidia = p->m->gpu && p->m->gpu->vendor == HOST_NVIDIA;
+    if (only && others && !nvidia) {
+        verdict_unknown(p, arena_printf(p->a, "%s, and %s (%s)", only, others,
+                                        p->m->gpu ? setup_gpu_text(p) : why));
+        return 0;
+    }
+    if (only) {
         p->plan->verdict = SETUP_NOT;
         p->plan->device = CHOOSE_DEVICE_NONE;
-        // Of another vendor's GPU the first half says it all.
-        bool nvidia = !p->m->gpu || p->m->gpu->vendor == HOST_NVIDIA;
-        p->plan->sentence =
-            nvidia || !strstr(p->plan->row->gpu_only, "NVIDIA")
-                ? arena_printf(p->a, "%s cannot work on %s: %s, and %s", p->plan->app,
-                               p->plan->machine, p->plan->row->gpu_only, why)
-                : arena_printf(p->a, "%s cannot work on %s: %s (%s)", p->plan->app,
-                               p->plan->machine, p->plan->row->gpu_only, setup_gpu_text(p));
+        p->plan->sentence = arena_printf(p->a, "%s cannot work on %s: %s, and %s", p->plan->app,
+                                         p->plan->machine, only, why);
         return 0;
     }
     int rc = pins_for(p, CHOOSE_DEVICE_CPU, err);
@@ -303,13 +305,26 @@ static enum setup_other other_of(const struct planner *p)
                                                                        : SETUP_OTHER_NONE;
 }
 
+/* Why it is not known what its GPU is, as a clause. */
+static const char *unseen_gpu(const struct planner *p)
+{
+    const struct host_gpu *g = p->m->gpu;
+    if (setup_is_wsl(p)) {
+        return "which GPU it has cannot be seen; name it with --for, such as --for rtx-3060-wsl";
+    }
+    return g->bdf ? arena_printf(p->a,
+                                 "its GPU is not in the knowledge base (%s, PCI device %04x:%04x)",
+                                 g->name ? g->name : "no name", g->vendor_id, g->device_id)
+                  : "which GPU it has cannot be seen; name it with --for, such as --for "
+                    "rtx-3060-linux";
+}
+
 static int gpu_verdict(struct planner *p, struct gm_err *err)
 {
     const struct host_gpu *g = p->m->gpu;
     bool nvidia = g->vendor == HOST_NVIDIA;
     if ((nvidia && !g->compute_capability.value) || (g->vendor == HOST_AMD && !g->gfx.value)) {
-        verdict_unknown(p, "which GPU it has cannot be seen; name it with --for, such as --for "
-                           "rtx-3060-wsl");
+        verdict_unknown(p, unseen_gpu(p));
         return 0;
     }
     // The CUDA of a Jetson is a part of JetPack: what is compiled there has code for its GPU.
@@ -359,12 +374,13 @@ static int gpu_verdict(struct planner *p, struct gm_err *err)
         return verdict_cpu(p, arena_printf(p->a, "%s (%s)", why, setup_gpu_text(p)), err);
     }
     if (rocm) {
-        verdict_unknown(p, arena_printf(p->a,
-                                        "%s %s has a build for ROCm %s with code for this GPU "
-                                        "(%s), which setup does not install%s%s",
-                                        rocm->package, rocm->versions, rocm->rocm,
-                                        setup_gpu_text(p), rocm->origin.note ? ". " : "",
-                                        rocm->origin.note ? rocm->origin.note : ""));
+        verdict_unknown(
+            p, arena_printf(p->a,
+                            "%s %s has a build for ROCm %s with code for this GPU "
+                            "(%s), %s",
+                            rocm->package, rocm->versions, rocm->rocm, setup_gpu_text(p),
+                            p->plan->row->git ? "which its uv.lock does not install"
+                                              : "and no release is known to fit that build"));
         return 0;
     }
     verdict_unknown(p, arena_printf(p->a,
@@ -372,6 +388,23 @@ static int gpu_verdict(struct planner *p, struct gm_err *err)
                                     "for %s have code (%s)",
                                     p->m->platform, setup_gpu_text(p)));
     return 0;
+}
+
+/* Why there is no GPU to compute on, as a clause. */
+static const char *no_gpu(const struct planner *p)
+{
+    const struct host *h = p->m->host;
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        const struct host_gpu *g = &h->gpus.items[i];
+        if (g->integrated && g->name) {
+            return arena_printf(p->a,
+                                "its graphics are integrated and not among those that ROCm "
+                                "supports (%s%s%s)",
+                                g->name, g->gfx.value ? ", " : "",
+                                g->gfx.value ? g->gfx.value : "");
+        }
+    }
+    return p->m->named ? "it has no GPU" : "no GPU was found";
 }
 
 static int verdict_find(struct planner *p, struct gm_err *err)
@@ -397,8 +430,7 @@ static int verdict_find(struct planner *p, struct gm_err *err)
                            "rtx-3060-linux, or --for cpu-linux");
         return 0;
     }
-    return p->m->gpu ? gpu_verdict(p, err)
-                     : verdict_cpu(p, p->m->named ? "it has no GPU" : "no GPU was found", err);
+    return p->m->gpu ? gpu_verdict(p, err) : verdict_cpu(p, no_gpu(p), err);
 }
 
 static void steps_make(struct planner *p)
@@ -417,6 +449,7 @@ static void steps_make(struct planner *p)
         setup_driver_step_other(p);
     }
     setup_runtime_step(p);
+    setup_program_step(p);
     setup_environment_step(p);
     setup_packages_step(p);
     setup_libraries_step(p);
@@ -453,6 +486,7 @@ int setup_plan_make(const struct setup_question *q, struct setup_plan *ret, stru
     rc = rc < 0 ? rc : kb_builds(q->kb, &p.builds, err);
     rc = rc < 0 ? rc : kb_releases(q->kb, &p.releases, err);
     rc = rc < 0 ? rc : kb_sizes(q->kb, &p.sizes, err);
+    rc = rc < 0 ? rc : kb_traits(q->kb, &p.traits, err);
     if (rc == 0 && q->model && !choose_model_find(&p.models, q->model)) {
         return gm_err_set(err, GM_ERR_USAGE, "unknown model %s", str_printable(q->a, q->model));
     }

@@ -13,8 +13,8 @@
  * they are for CUDA 12 or later; then those that a newer driver of this GPU runs, with a step that
  * brings it (the distribution's own, if that is enough); then older ones.
  *
- * No I/O but the knowledge base's, and what setup_machine_read() reads of the root. All texts live
- * in the arena or are constants.
+ * No I/O but the knowledge base's, what setup_machine_read() reads of the root, and whether a
+ * program that the application needs is below it. All texts live in the arena or are constants.
  */
 #ifndef GPUMEND_SETUP_SETUP_H
 #define GPUMEND_SETUP_SETUP_H
@@ -47,8 +47,10 @@ struct setup_app {
     const char *cuda;     // with SETUP_CODE_TOOLKIT and _SOURCE: the CUDA major of this row
     const char *git;      // the repository, of what the package index does not have; else NULL
     bool rocm;            // the row is for GPUs of AMD alone, with the ROCm of the system
-    bool hook;            // its engine does not look in the folders of NVIDIA's wheels
+    bool hook;            // its engine does not search the folders of NVIDIA's wheels
+    bool hook_some;       // with `hook`: it searches some of them
     const char *gpu_only; // why it computes on no CPU, as a clause; or NULL
+    const char *others;   // which builds for other devices are not known here, as a clause; or NULL
     bool whisper;         // runs Whisper's models with ctranslate2's compute types
 };
 
@@ -71,6 +73,7 @@ struct setup_machine {
     int glibc_minor;      // 0: not known
     const char *driver;   // of NVIDIA, the version; NULL: none, or not known
     bool named;           // only the name is known
+    struct root *root;    // of a machine that was read; else NULL
 };
 
 /* The machine of a model that was opened. */
@@ -167,6 +170,7 @@ struct setup_step {
     VEC(struct setup_run) runs; // the same, of SETUP_ENVIRONMENT and SETUP_PACKAGES
     const char *code;           // lines of Python that the application has, or NULL
     const char *seen;           // how to see that it worked
+    const char *image;          // the command that does it in an image of Debian's; or NULL
     const char *cost;           // or NULL: not known
     uint64_t download_bytes;    // all that it downloads; 0: not known as a whole
     bool reboot;                // the next step comes after it

@@ -58,6 +58,25 @@ static void driver_install(struct planner *p)
     }
 }
 
+/* " To do: reboot." */
+static const char *problem_step(const struct planner *p, const struct host_problem *problem)
+{
+    return problem->step ? arena_printf(p->a, " To do: %s.", problem->step) : "";
+}
+
+/* What keeps programs from the GPU, as a step's command and price. */
+static void problem_solve(struct planner *p, struct setup_step *s,
+                          const struct host_problem *problem)
+{
+    s->seen = "gpumend devices says that programs can use the GPU.";
+    s->to_do = true;
+    if (problem->command) {
+        setup_command_add(p, s, problem->command);
+        s->reboot = strstr(problem->command, "reboot") != NULL;
+        s->cost = s->reboot ? "A restart of the machine." : NULL;
+    }
+}
+
 void setup_driver_step_nvidia(struct planner *p)
 {
     const struct host_problem *problem = setup_problem(p->m->gpu);
@@ -78,14 +97,9 @@ void setup_driver_step_nvidia(struct planner *p)
         return;
     }
     struct setup_step *s = setup_step_new(p, SETUP_DRIVER, "Make the GPU usable");
-    s->why = arena_printf(p->a, "%s. Driver %s is there. %s%s%s", sentence_of(p, problem->text),
-                          p->m->driver, driver_need(p), problem->step ? " To do: " : "",
-                          problem->step ? arena_printf(p->a, "%s.", problem->step) : "");
-    s->seen = "gpumend devices says that programs can use the GPU.";
-    s->to_do = true;
-    if (problem->command) {
-        setup_command_add(p, s, problem->command);
-    }
+    s->why = arena_printf(p->a, "%s. Driver %s is there. %s%s", sentence_of(p, problem->text),
+                          p->m->driver, driver_need(p), problem_step(p, problem));
+    problem_solve(p, s, problem);
 }
 
 /* The wheels have ROCm's libraries in them; the driver is a part of the kernel. */
@@ -95,17 +109,17 @@ void setup_driver_step_amd(struct planner *p)
     struct setup_step *s =
         setup_step_new(p, SETUP_DRIVER, problem ? "Make the GPU usable" : "Keep the driver");
     s->why = arena_printf(
-        p->a, "%s%sThe wheels are for ROCm %s%s. Of the machine they need %s.",
+        p->a, "%s%sThe wheels are for ROCm %s%s. On the machine they need %s.%s",
         problem ? sentence_of(p, problem->text) : "", problem ? ". " : "",
         p->plan->pins.build->rocm,
         p->plan->row->rocm || setup_is_attached(p) ? "" : " and have its libraries in them",
         p->plan->windows ? "AMD's graphics driver"
                          : "the kernel's amdgpu driver, and access to /dev/kfd and the GPU's "
-                           "render node");
+                           "render node",
+        problem ? problem_step(p, problem) : "");
     s->seen = "gpumend devices says that programs can use the GPU.";
-    s->to_do = problem != NULL;
-    if (problem && problem->command) {
-        setup_command_add(p, s, problem->command);
+    if (problem) {
+        problem_solve(p, s, problem);
     }
 }
 
@@ -226,15 +240,15 @@ static bool is_of_torch(const char *package)
 static const char *packages_why(const struct planner *p)
 {
     const struct setup_pins *pins = &p->plan->pins;
-    const char *rest = "What else they need, the installer finds.";
+    const char *rest = "The installer finds their other dependencies.";
     if (p->plan->source) {
         return "uv.lock has the packages, for Python 3.12; NVIDIA's libraries, which it lacks, are "
                "of releases that fit them.";
     }
     if (setup_cmake_args(p)) {
         return arena_printf(p->a,
-                            "CMAKE_ARGS says for what it is compiled: without it, and from a cache "
-                            "that has it compiled otherwise, it would compute on the CPU alone. %s",
+                            "CMAKE_ARGS says for what it is compiled: without it, or from a cache "
+                            "that holds a build without it, it would compute on the CPU alone. %s",
                             rest);
     }
     if (setup_is_attached(p) && p->plan->windows) {
@@ -340,9 +354,13 @@ void setup_libraries_step(struct planner *p)
         return;
     }
     struct setup_step *s = setup_step_new(p, SETUP_LIBRARIES, "Make the libraries findable");
-    s->why = arena_printf(
-        p->a, "NVIDIA's wheels put their libraries into folders in which %s does not look.",
-        p->plan->row->engines);
+    s->why = arena_printf(p->a,
+                          p->plan->row->hook_some
+                              ? "NVIDIA's wheels install their libraries in folders of their own, "
+                                "and %s does not search all of them."
+                              : "NVIDIA's wheels install their libraries in folders that %s does "
+                                "not search.",
+                          p->plan->row->engines);
     if (p->plan->windows) {
         setup_command_add(
             p, s,
@@ -351,7 +369,8 @@ void setup_libraries_step(struct planner *p)
                                                     "%s\\Lib\\site-packages\\nvidia\\cublas\\"
                                                     "bin",
                                                     p->plan->folder))));
-        s->why = arena_printf(p->a, "%s The line holds for this PowerShell alone.", s->why);
+        s->why =
+            arena_printf(p->a, "%s This line is for the current PowerShell session only.", s->why);
         s->seen = "where.exe cublas64_12.dll prints a path in that folder.";
         return;
     }
@@ -359,8 +378,8 @@ void setup_libraries_step(struct planner *p)
                       arena_printf(p->a, "gpumend enable --import %s %s", p->plan->row->module,
                                    setup_word(p, p->plan->folder)));
     s->why = arena_printf(p->a,
-                          "%s A hook in the environment loads them first; gpumend disable takes it "
-                          "back.",
+                          "%s A hook in the environment loads them first; gpumend disable removes "
+                          "it.",
                           s->why);
     s->seen = "The next step finds no error.";
 }

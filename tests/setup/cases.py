@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "trees"))
-from build import merged, nvidia, system, without  # noqa: E402
+from build import (ROCM7, amd_gpu, amd_nodes, amdgpu, kfd, kfd_node, merged, nvidia, rocm,  # noqa: E402
+                   system, without)
 from machines import MACHINES  # noqa: E402
 
 UBUNTU = {"/usr/lib/os-release": "ID=ubuntu\nVERSION_ID=\"24.04\"\n"}
@@ -21,6 +22,16 @@ TREES["rtx3060-old"] = merged(system(), UBUNTU, nvidia("470.256.02", RTX3060))
 TREES["rtx3060-new"] = merged(system(), nvidia("580.95.05", RTX3060))
 TREES["h100"] = merged(system(), nvidia("570.124.06", ("0000:18:00.0", 0x2330, "NVIDIA H100 80GB HBM3"),
                                         pci_class=0x030200))
+# A GPU that came after the knowledge base; integrated graphics alone; a ROCm that is there.
+TREES["gpu-unknown"] = merged(system(), nvidia("610.10", ("0000:01:00.0", 0x3fff, "NVIDIA GeForce RTX 6090")))
+TREES["amd-integrated"] = merged(system(), amdgpu(), amd_gpu("0000:0c:00.0", 0x164e, 0xc6, 128),
+                                 kfd(kfd_node(0xc00, 0x164e, 100306, 4, 128, 0, per_cu=2)), amd_nodes())
+TREES["rx9070xt-rocm"] = merged(system(), amdgpu(), amd_gpu("0000:03:00.0", 0x7550, 0xc0, 128, 16),
+                                kfd(kfd_node(0x300, 0x7550, 120001, 112, 128, 16, per_cu=2)),
+                                amd_nodes(), rocm("7.2.0", *ROCM7))
+TREES["ffmpeg-there"] = merged(MACHINES["cpu-only"][1], {"/usr/bin/ffmpeg": ""})
+TREES["gtx970-open-module"] = merged(system(), UBUNTU, nvidia("535.183.01", (
+    "0000:01:00.0", 0x13c2, "NVIDIA GeForce GTX 970")))
 TREES["no-bus"] = without(MACHINES["cpu-only"][1], "/sys")
 # A device whose class this user may not read: it may be a GPU.
 TREES["bus-unread"] = merged(system(), {"/sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n"})
@@ -66,9 +77,25 @@ CASES = [
     ("torch-cpu-windows", ["torch", "--for", "cpu-windows"], "cpu", ["pip install torch==2"]),
     ("whisperx-cpu", ["whisperx", "--root", "cpu-only"], "cpu",
      ["torchaudio==2.8.0 torchvision==0.23.0 --index-url https://download.pytorch.org/whl/cpu",
-      "threads=16"]),
+      "threads=16", "sudo apt-get install ffmpeg"]),
     ("openai-whisper-rtx3060", ["openai-whisper", "--root", "rtx3060-new"], "gpu",
      ["openai-whisper==20250625", "gpumend check --import whisper"]),
+    ("torch-gpu-unknown", ["torch", "--root", "gpu-unknown"], "unknown",
+     ["is not in the knowledge base (NVIDIA GeForce RTX 6090, PCI device 10de:3fff)"]),
+    ("torch-amd-integrated", ["torch", "--root", "amd-integrated"], "cpu",
+     ["its graphics are integrated", "gfx1036"]),
+    ("torch-open-module", ["torch", "--root", "gtx970-open-module"], "gpu",
+     ["sudo apt-get install nvidia-driver-535 && sudo reboot", "cost  A restart of the machine."]),
+    ("faster-whisper-rdna4-rocm", ["faster-whisper", "--root", "rx9070xt-rocm"], "gpu",
+     ["Keep ROCm 7.2.0-16", "is in /opt/rocm-7.2.0"]),
+    # The release of cupy is for another ROCm than the one that is there.
+    ("cupy-rdna4-rocm", ["cupy", "--root", "rx9070xt-rocm"], "gpu",
+     ["Install ROCm 7.0", "ROCm 7.2.0-16 is in /opt/rocm-7.2.0."]),
+    ("openai-whisper-rdna3", ["openai-whisper", "--for", "rx-7900-xtx-linux"], "unknown",
+     ["no release is known to fit that build"]),
+    ("whisperx-ffmpeg-there", ["whisperx", "--root", "ffmpeg-there"], "cpu", ["1. Make an environment"]),
+    ("whisperx-fedora", ["whisperx", "--for", "rtx-3060-fedora"], "gpu", ["sudo dnf install ffmpeg-free"]),
+    ("vllm-cpu", ["vllm", "--root", "cpu-only"], "unknown", ["builds for ROCm, for Intel's GPUs and for CPUs"]),
     ("torch-no-bus", ["torch", "--root", "no-bus"], "unknown", ["its GPUs cannot be seen"]),
     ("torch-bus-unread", ["torch", "--root", "bus-unread"], "unknown", ["its GPUs cannot be seen"]),
     ("torch-wsl-no-gpu", ["torch", "--root", "wsl-no-gpu"], "unknown", ["its GPUs cannot be seen"]),
@@ -109,7 +136,7 @@ CASES = [
     ("jax-rdna1", ["jax", "--for", "rx-5700-xt-linux"], "cpu", ["is not known to support its GPU"]),
     ("vllm-hopper", ["vllm", "--for", "h100-linux"], "gpu", ["vllm==0.33.0", "torch==2.14.0"]),
     ("vllm-pascal", ["vllm", "--for", "gtx-1080-linux"], "not", ["cannot work"]),
-    ("vllm-cdna", ["vllm", "--for", "mi300x-linux"], "not", ["computes on GPUs of NVIDIA alone"]),
+    ("vllm-cdna", ["vllm", "--for", "mi300x-linux"], "unknown", ["computes on GPUs of NVIDIA alone"]),
     ("vllm-thor", ["vllm", "--for", "jetson-agx-thor"], "unknown", ["JetPack 7"]),
     ("bitsandbytes-rdna3", ["bitsandbytes", "--for", "rx-7900-xtx-linux"], "gpu",
      ["torch==2.11.0+rocm7.2", "bitsandbytes==0.50.2"]),
@@ -126,7 +153,7 @@ CASES = [
     ("llama-jetson", ["llama-cpp-python", "--root", "jetson-orin"], "gpu", ["JetPack's CUDA toolkit"]),
     ("llama-arc", ["llama-cpp-python", "--for", "arc-a770-windows"], "gpu", ["$env:CMAKE_ARGS = '-DGGML_VULKAN=on'"]),
     ("llama-cdna", ["llama-cpp-python", "--for", "mi300x-linux"], "gpu", ["CMAKE_ARGS=-DGGML_HIP=on"]),
-    ("llama-cpu", ["llama-cpp-python", "--root", "cpu-only"], "cpu", ["Install a C and C++ compiler"]),
+    ("llama-cpu", ["llama-cpp-python", "--root", "cpu-only"], "cpu", ["Install a C and C++ compiler", "sudo apt-get install g++"]),
 ]
 
 # Arguments, how the script begins, what it has.
@@ -135,6 +162,11 @@ SCRIPTS = [
      "gpumend enable --import faster_whisper 'a b'"),
     (["torch", "--for", "rtx-4070-windows", "--script", "powershell"], "# torch works",
      "& 'torch-env\\Scripts\\python.exe' -m pip install torch==2.9.1+cu126"),
+    # A program that fails ends the script: PowerShell itself would go on.
+    (["torch", "--for", "rtx-4070-windows", "--script", "powershell"], "# torch works",
+     "py -3.12 -m venv torch-env\nif ($LASTEXITCODE) { exit $LASTEXITCODE }\n"),
+    (["whisperx", "--for", "rtx-3060-linux", "--script", "dockerfile"], "# whisperx works",
+     "RUN apt-get update && apt-get install -y --no-install-recommends ffmpeg"),
     (["faster-whisper", "--for", "rtx-3060-linux", "--script", "dockerfile"], "# faster-whisper works",
      "RUN python3.12 -m venv /opt/faster-whisper-env"),
     (["torch", "--for", "rtx-3060-linux", "--script", "dockerfile"], "# torch works", "gpumend container docker"),

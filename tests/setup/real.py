@@ -7,8 +7,9 @@ For each case, the commands of the environment, the packages and the libraries r
 Then: the installer finds no conflict; `check` with the machine's tree as --host finds no error; the real
 import works; each library that the plan is about opens in a process that has made the import, from the
 environment itself; and each file that this process has mapped is the one that `check` names for it.
-There is no GPU here: what comes behind the driver is not tried. --record writes what was seen into the
-rows of PAGE (docs/setup-real.md).
+There is no GPU here: what comes behind the driver is not tried, and a library that needs the driver's
+libcuda.so.1 to be opened finds one whose functions say that there is no device. --record writes what was seen into the rows of
+PAGE (docs/setup-real.md).
 """
 
 import json
@@ -56,6 +57,10 @@ CASES = {
     "vllm-cuda13": ("vllm", "rtx3060-new", ["libcublas.so.13", "libcudnn.so.9"]),
 }
 MODULES = {"openai-whisper": "whisper", "llama-cpp-python": "llama_cpp"}
+# `import whisperx` loads nothing: its load_model() imports this.
+IMPORTS = {"whisperx": "whisperx.asr"}
+# What is opened there has libcuda.so.1 in its dynamic section.
+NEED_DRIVER = ("onnxruntime-cuda13",)
 # Imports, opens, and prints every file that is then mapped.
 OPEN = """import ctypes, importlib, os, sys, sysconfig
 importlib.import_module(sys.argv[1])
@@ -86,16 +91,34 @@ def carried_out(exe, plan, folder):
                 return
 
 
-def opened(env, folder, module, libraries, model, seen):
+def fake_driver(folder, libraries):
+    """A libcuda.so.1 in the folder with the functions that the libraries need; each returns
+    CUDA_ERROR_NO_DEVICE (cuda.h). Those of CUDA's libraries have a small letter behind the `cu`."""
+    names = set()
+    for library in libraries:
+        done = subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True, text=True, check=True)
+        names |= set(re.findall(r"\bU (cu[A-Z]\w*)", done.stdout))
+    folder.mkdir()
+    subprocess.run(["cc", "-x", "c", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1",
+                    "-"], input="".join(f"int {name}(void) {{ return 100; }}\n" for name in sorted(names)),
+                   text=True, check=True)
+    return folder
+
+
+def opened(env, folder, module, libraries, needs_driver, model, seen):
     """The import and the libraries, against what `check` says of them."""
     opens = [name for name in libraries if "/" in name] or libraries
+    site = env / f"lib/python{PYTHON}/site-packages"
+    driver = fake_driver(Path(folder) / "fake-driver", [site / name for name in opens]) if needs_driver else None
+    environ = {**os.environ, "LD_LIBRARY_PATH": str(driver)} if driver else os.environ
     done = subprocess.run([env / "bin/python", "-c", OPEN, module, *opens], cwd=folder,
-                          capture_output=True, text=True, check=False)
+                          env=environ, capture_output=True, text=True, check=False)
     libraries = [Path(name).name for name in libraries]
     if done.returncode:
         yield f"import {module} and {opens}: {done.stderr[-1500:]}"
         return
-    mapped = [line for line in done.stdout.splitlines() if line[:1] == "/"]
+    mapped = [line for line in done.stdout.splitlines() if line[:1] == "/" and
+              not (driver and Path(line).parent == driver)]
     seen["libraries"] = []
     for name in libraries:
         for path in sorted({Path(line).resolve() for line in mapped if Path(line).name == name}) or [None]:
@@ -107,7 +130,8 @@ def opened(env, folder, module, libraries, model, seen):
     yield from different
 
 
-def faults(exe, top, folder, app, machine, libraries, seen):
+def faults(exe, top, folder, name, seen):
+    app, machine, libraries = CASES[name]
     done = subprocess.run([exe, "setup", app, "--root", Path(top) / machine, "--python", PYTHON, "--json"],
                           capture_output=True, text=True, check=False)
     plan = json.loads(done.stdout)
@@ -133,7 +157,7 @@ def faults(exe, top, folder, app, machine, libraries, seen):
                                                      for s in sorted(set(severities))])
     if done.returncode or "error" in severities:
         yield f"check: status {done.returncode}: {[f['summary'] for f in model['findings']]}"
-    yield from opened(env, folder, module, libraries, model, seen)
+    yield from opened(env, folder, IMPORTS.get(app, module), libraries, name in NEED_DRIVER, model, seen)
     print(f"  {seen.get('packages')} packages, {seen['bytes'] >> 20} MiB; check: {seen['check']}; "
           f"{seen.get('mapped')} files as foreseen; {'; '.join(seen.get('libraries', []))}")
 
@@ -165,7 +189,7 @@ def main():
             start, seen = time.monotonic(), {}
             print(f"{name}:", flush=True)
             with tempfile.TemporaryDirectory() as folder:
-                found = list(faults(exe, top, folder, *CASES[name], seen))
+                found = list(faults(exe, top, folder, name, seen))
             bad += bool(found)
             for fault in found:
                 print(f"FAIL {name}: {fault}")
