@@ -42,10 +42,11 @@ static void advise_for_start(struct cli_target *t, const struct model *m, const 
 {
     struct arena *a = &t->arena;
     const struct plan_way *way = plan_best(plan, PLAN_FOR_ONE_START);
-    if (!way || !plan_way_errors(way)) {
+    size_t mends = way ? plan_way_worth(plan, way) : 0;
+    if (!mends || (plan->for_warnings && way->unproved)) { // as `run` decides
         return;
     }
-    *ret = (struct report_repair){.way = way, .command = "gpumend run -- COMMAND"};
+    *ret = (struct report_repair){.way = way, .mends = mends, .command = "gpumend run -- COMMAND"};
     if (!m->env) {
         ret->command = arena_printf(a, "gpumend run -- %s", diag_shell_word(a, m->target_file));
     } else if (t->asked.target && m->env->executable) {
@@ -54,10 +55,12 @@ static void advise_for_start(struct cli_target *t, const struct model *m, const 
     }
 }
 
-static void take_better(struct report_repair *best, const struct plan_way *way, const char *command)
+static void take_better(struct report_repair *best, const struct plan *plan,
+                        const struct plan_way *way, const char *command)
 {
-    if (way && plan_way_errors(way) > (best->way ? plan_way_errors(best->way) : 0)) {
-        *best = (struct report_repair){.way = way, .command = command};
+    size_t mends = way ? plan_way_worth(plan, way) : 0;
+    if (mends > best->mends) {
+        *best = (struct report_repair){.way = way, .mends = mends, .command = command};
     }
 }
 
@@ -69,12 +72,12 @@ static void advise_for_good(struct cli_target *t, struct model *m, const struct 
     struct apply_options o = {.what = "fix", .env = t->asked.env, .n_env = t->asked.n_env};
     const struct plan_way *hook = plan_hook_way(plan);
     if (hook && !apply_objection(m, hook, &o)) {
-        take_better(ret, hook, arena_printf(&t->arena, "gpumend enable %s", words));
+        take_better(ret, plan, hook, arena_printf(&t->arena, "gpumend enable %s", words));
     }
-    take_better(ret, apply_best(m, plan, &o, NULL),
+    take_better(ret, plan, apply_best(m, plan, &o, NULL),
                 arena_printf(&t->arena, "gpumend fix --apply %s", words));
     o.packages = true;
-    take_better(ret, apply_best(m, plan, &o, NULL),
+    take_better(ret, plan, apply_best(m, plan, &o, NULL),
                 arena_printf(&t->arena, "gpumend fix --apply --packages %s", words));
 }
 
@@ -97,7 +100,7 @@ static void advise(struct cli_target *t, struct model *m, const struct diag_repo
 
 static bool repairs_all(const struct report_repair *repair, const struct diag_report *report)
 {
-    return repair->way && plan_way_errors(repair->way) == diag_count(report, DIAG_ERROR);
+    return repair->mends == diag_count(report, DIAG_ERROR);
 }
 
 void cli_advise(struct cli_target *t, struct model_target *target, const struct diag_report *report,
@@ -110,10 +113,14 @@ void cli_advise(struct cli_target *t, struct model_target *target, const struct 
                              .first = true,
                              .shadow_folder = cli_shadow_folder(t, m)};
     *ret = (struct report_advice){0};
-    if (report->verdict != DIAG_BROKEN || !is_here(t) || (!m->env && !m->target_file)) {
+    size_t errors = diag_count(report, DIAG_ERROR), warnings = diag_count(report, DIAG_WARNING);
+    if (errors + warnings == 0 || !is_here(t) || (!m->env && !m->target_file)) {
         return;
     }
     advise(t, m, report, &o, ret);
+    if (!errors) { // what a start and a hook do not mend is a matter of the warnings' own repairs
+        return;
+    }
     if (!repairs_all(&ret->start, report) || !repairs_all(&ret->good, report)) {
         o.launch_only = false; // takes several times as long
         advise(t, m, report, &o, ret);

@@ -1,4 +1,5 @@
-/* What to do about the errors that were found, as commands for the user's shell. */
+/* What to do about the errors or, without one, the warnings that were found, as commands for the
+ * user's shell. */
 #ifndef GPUMEND_CLI_ADVICE_H
 #define GPUMEND_CLI_ADVICE_H
 

@@ -164,12 +164,20 @@ static struct launch_told told(const struct diag_finding *f)
     return (struct launch_told){diag_causes[f->cause].id, f->summary, f->scripts.n > 0};
 }
 
-/* Whether `a` goes before `b`: more errors mended, fewer warnings left, no preload; the plan's own
- * order decides the rest. */
-static bool way_goes_before(const struct plan_way *a, const struct plan_way *b)
+/* Whether a start is changed for it: what only warnings ask for has to be proved. */
+static bool is_worth_it(const struct plan *plan, const struct plan_way *way)
 {
-    if (!b || plan_way_errors(a) != plan_way_errors(b)) {
-        return !b || plan_way_errors(a) > plan_way_errors(b);
+    return way->reach == PLAN_FOR_ONE_START && plan_way_worth(plan, way) != 0 &&
+           !(plan->for_warnings && way->unproved);
+}
+
+/* Whether `a` goes before `b`: more mended, fewer warnings left, no preload; the plan's own order
+ * decides the rest. */
+static bool way_goes_before(const struct plan *plan, const struct plan_way *a,
+                            const struct plan_way *b)
+{
+    if (!b || plan_way_worth(plan, a) != plan_way_worth(plan, b)) {
+        return !b || plan_way_worth(plan, a) > plan_way_worth(plan, b);
     }
     return a->leaves.n != b->leaves.n ? a->leaves.n < b->leaves.n : has_preload(a) < has_preload(b);
 }
@@ -182,8 +190,7 @@ static const struct plan_way *choose_way(const struct plan *plan, struct builder
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct plan_way *way = &plan->ways.items[i];
         struct launch launch;
-        if (way->reach != PLAN_FOR_ONE_START || plan_way_errors(way) == 0 ||
-            !way_goes_before(way, best)) {
+        if (!is_worth_it(plan, way) || !way_goes_before(plan, way, best)) {
             continue;
         }
         const char *why = launch_way(b->a, way, b->env, b->n_env, b->options, &launch);

@@ -24,13 +24,23 @@ const char *plan_reach_name(enum plan_reach reach)
 
 /* ------------------------------------------------------------------ order */
 
-size_t plan_way_errors(const struct plan_way *way)
+static size_t mended(const struct plan_way *way, enum diag_severity severity)
 {
     size_t n = 0;
     for (size_t i = 0; i < way->mends.n; i++) {
-        n += way->mends.items[i]->severity == DIAG_ERROR;
+        n += way->mends.items[i]->severity == severity;
     }
     return n;
+}
+
+size_t plan_way_errors(const struct plan_way *way)
+{
+    return mended(way, DIAG_ERROR);
+}
+
+size_t plan_way_worth(const struct plan *plan, const struct plan_way *way)
+{
+    return mended(way, plan->for_warnings ? DIAG_WARNING : DIAG_ERROR);
 }
 
 int plan_select(struct plan *plan, size_t number, struct gm_err *err)
@@ -121,7 +131,8 @@ const struct plan_way *plan_best(const struct plan *plan, enum plan_reach reach)
     const struct plan_way *best = NULL;
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct plan_way *way = &plan->ways.items[i];
-        if (way->reach == reach && (!best || plan_way_errors(way) > plan_way_errors(best))) {
+        if (way->reach == reach &&
+            (!best || plan_way_worth(plan, way) > plan_way_worth(plan, best))) {
             best = way;
         }
     }
@@ -282,7 +293,7 @@ static void plan_what_can_be_tried(struct plan_work *x)
 void plan_make(struct model *m, const struct diag_report *report, const struct plan_options *o,
                struct plan *ret)
 {
-    *ret = (struct plan){0};
+    *ret = (struct plan){.for_warnings = diag_count(report, DIAG_ERROR) == 0};
     struct plan_work x = {.m = m, .a = m->arena, .report = report, .o = o, .plan = ret};
     if (!find_failing(&x)) {
         return;

@@ -85,6 +85,7 @@ struct plan_way {
 
 struct plan {
     VEC(struct plan_way) ways;             // by reach, then by the number of findings they mend
+    bool for_warnings;                     // no error was found: warnings are what it is for
     VEC(const struct diag_finding *) left; // errors that no way mends
     VEC(const char *)
     cannot; // why something does not work here: "LD_PRELOAD: secure execution"; which
@@ -111,8 +112,8 @@ struct plan_options {
 void plan_make(struct model *m, const struct diag_report *report, const struct plan_options *o,
                struct plan *ret);
 
-/* The first way of that reach that mends every error `check` found, else the one that mends most;
- * NULL if there is none. */
+/* The first way of that reach that mends every error `check` found (without an error: every
+ * warning), else the one that mends most; NULL if there is none. */
 const struct plan_way *plan_best(const struct plan *plan, enum plan_reach reach);
 
 /* The way that is a start-up hook alone, as `enable` makes it; NULL: the plan has none. */
@@ -122,8 +123,10 @@ const struct plan_way *plan_hook_way(const struct plan *plan);
  * as it is. GM_ERR_USAGE: there is no such way. */
 int plan_select(struct plan *plan, size_t number, struct gm_err *err) GM_CHECK;
 
-/* How many errors of `check` the way mends. */
+/* How many errors of `check` the way mends, and how many of what the plan is for: the warnings
+ * where there is no error. */
 size_t plan_way_errors(const struct plan_way *way);
+size_t plan_way_worth(const struct plan *plan, const struct plan_way *way);
 /* Whether the finding is among them; `way` NULL: no way, which mends nothing. */
 bool plan_way_mends(const struct plan_way *way, const struct diag_finding *f);
 

@@ -19,6 +19,7 @@ struct report_target {
 /* A repair that can be carried out here, and the command that does it. */
 struct report_repair {
     const struct plan_way *way; // NULL: there is none
+    size_t mends;               // errors; where there is none, warnings
     const char *command;        // can be pasted; COMMAND is the user's program
     const char *remark;         // or NULL
 };
@@ -35,7 +36,7 @@ json_t *report_check_json(const struct model *m, const struct diag_report *r,
 void report_check_text(const struct out *o, const struct model *m, const struct diag_report *r,
                        const struct report_target *target);
 /* What is wrong and what to do now, on one screen; `advice` may be NULL: then each finding's first
- * repair is printed. */
+ * repair is printed, and the first finding's again at the end. */
 void report_check_brief(const struct out *o, const struct model *m, const struct diag_report *r,
                         const struct report_target *target, const struct report_advice *advice);
 

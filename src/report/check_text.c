@@ -268,13 +268,29 @@ static void finding_text(const struct page *p, const struct diag_finding *f)
 
 /* ------------------------------------------------------------------ the brief form */
 
-/* A finding that the advice at the end repairs needs no repair of its own. */
-static void brief_finding_text(const struct page *p, const struct diag_finding *f,
-                               const struct report_advice *advice)
+/* What the end says where no command of gpumend's repairs anything: the first finding's repair;
+ * NULL: it says something else. */
+static const struct diag_finding *first_to_repair(const struct diag_report *r,
+                                                  const struct report_advice *advice)
+{
+    for (size_t i = 0; i < r->findings.n && !advice->start.way && !advice->good.way; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        if (f->severity != DIAG_NOTE && f->repairs.n) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+/* A finding needs no repair of its own that the advice at the end repairs, or that is alone, so
+ * that its repair is the end. */
+static void brief_finding_text(const struct page *p, const struct diag_report *r,
+                               const struct diag_finding *f, const struct report_advice *advice)
 {
     page_summary(p, f);
     bool left_out = p->m->for_cpu && f->severity == DIAG_NOTE && diag_is_only_for_gpu(p->m, f);
-    if (f->repairs.n && !left_out && !plan_way_mends(advice->start.way, f) &&
+    bool alone = r->findings.n == 1 && first_to_repair(r, advice);
+    if (f->repairs.n && !left_out && !alone && !plan_way_mends(advice->start.way, f) &&
         !plan_way_mends(advice->good.way, f)) {
         repair_text(p, &f->repairs.items[0], "to do");
     }
@@ -285,7 +301,7 @@ static void brief_findings_text(const struct page *p, const struct diag_report *
 {
     size_t shown = 0;
     for (; shown < r->findings.n && shown < BRIEF_FINDINGS_MAX; shown++) {
-        brief_finding_text(p, r->findings.items[shown], advice);
+        brief_finding_text(p, r, r->findings.items[shown], advice);
     }
     if (shown < r->findings.n) {
         fprintf(p->o->file, "\nand %zu more findings: -v prints them all\n", r->findings.n - shown);
@@ -296,6 +312,7 @@ static void advice_text(const struct page *p, const char *label, const struct re
                         const struct diag_report *r)
 {
     size_t errors = diag_count(r, DIAG_ERROR);
+    size_t all = errors ? errors : diag_count(r, DIAG_WARNING);
     if (!repair->way) {
         return;
     }
@@ -304,9 +321,27 @@ static void advice_text(const struct page *p, const char *label, const struct re
     if (repair->remark) {
         fprintf(p->o->file, "            %s\n", str_printable(p->m->arena, repair->remark));
     }
-    if (plan_way_errors(repair->way) < errors) {
-        fprintf(p->o->file, "            repairs %zu of the %zu errors\n",
-                plan_way_errors(repair->way), errors);
+    if (repair->mends < all) {
+        fprintf(p->o->file, "            repairs %zu of the %zu %s\n", repair->mends, all,
+                errors ? "errors" : "warnings");
+    }
+}
+
+static void first_repair_text(const struct page *p, const struct diag_report *r,
+                              const struct report_advice *advice)
+{
+    const struct diag_finding *f = first_to_repair(r, advice);
+    const struct diag_repair *first = f ? &f->repairs.items[0] : NULL;
+    if (!first) {
+        return;
+    }
+    fprintf(p->o->file, "%-12s", "to do now");
+    if (r->findings.n == 1 || !first->command) {
+        out_wrap(p->o, 12, shorten(p, first->text));
+    }
+    if (first->command) {
+        out_print(p->o, OUT_BOLD, "%s%s\n", r->findings.n == 1 ? "              " : "",
+                  str_printable(p->m->arena, first->command));
     }
 }
 
@@ -494,6 +529,7 @@ void report_check_brief(const struct out *o, const struct model *m, const struct
     verdict_text(&p, r, target);
     advice_text(&p, "this start", &advice->start, r);
     advice_text(&p, "for good", &advice->good, r);
+    first_repair_text(&p, r, advice);
 }
 
 void report_target_text(const struct out *o, const struct model *m,

@@ -345,7 +345,8 @@ static size_t applied(const struct plan *plan, enum plan_reach reach)
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct plan_way *way = &plan->ways.items[i];
         bool may = way->reach == PLAN_FILES || way->reach == reach;
-        if (may && (!best || plan_way_errors(way) > plan_way_errors(&plan->ways.items[best - 1]))) {
+        if (may && (!best || plan_way_worth(plan, way) >
+                                 plan_way_worth(plan, &plan->ways.items[best - 1]))) {
             best = i + 1;
         }
     }

@@ -164,9 +164,9 @@ def imported_when_used(w):
 def no_advice(w):
     """A command of this shell does not repair another start, or what may not be changed."""
     text = w.gpumend("check", w.prefix, "--env", "A=b", status=1)
-    expect("this start" not in text and "  to do " in text, "another start: " + text)
+    expect("this start" not in text and "to do now  " in text, "another start: " + text)
     text = w.gpumend("check", "--root", "/", w.prefix, status=1)
-    expect("for good" not in text and "  to do " in text, "another root: " + text)
+    expect("for good" not in text and "to do now  " in text, "another root: " + text)
     if os.geteuid() == 0:
         w.tree.top.parent.chmod(0o755)
         done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", str(w.exe), "check",
@@ -257,6 +257,44 @@ def hook_of_what_comes(w):
     done = subprocess.run([w.prefix / "bin/python", "-c", shown], capture_output=True, text=True,
                           env={"PYTHONDONTWRITEBYTECODE": "1"}, check=False)
     expect(done.stdout.strip() == "True", "the hook does not load it: " + done.stderr)
+
+
+def nvrtc_asked_for(w):
+    """cuBLAS is found by a RPATH, and what it asks for, NVRTC, is not: worth a warning alone."""
+    t = w.tree
+    t.put(t.site + "/ctranslate2.libs/libctranslate2-01234567.so.4", tree.compiled(
+        ASKS, "-Wl,-soname,libctranslate2-01234567.so.4", "-Wl,--disable-new-dtags",
+        "-Wl,-rpath,$ORIGIN/../nvidia/cublas/lib"))
+    t.put(t.cublas + "/libcublas.so.12", tree.compiled(
+        "int f(void); int f(void) { return 1; }", "-Wl,-soname,libcublas.so.12",
+        "-Wl,--no-as-needed", "-Wl,%s" % t.real(t.cublas + "/libcublasLt.so.12"),
+        "-Wl,-rpath,$ORIGIN"))
+    shutil.rmtree(next(w.site.glob("nvidia*cublas*.dist-info")))
+    t.dist("nvidia-cublas-cu12", "12.8.4.1", ["nvidia/cublas/lib/libcublas.so.12"])
+
+
+def warnings_alone(w):
+    """Where warnings are all there is, check's end says what to do as well: what it prints for a
+    start and for good is true, and without such a repair it is the warning's own."""
+    nvrtc_asked_for(w)
+    said = w.gpumend("check", w.prefix)
+    expect("(1 warning)\nto do now   Install what is missing" in said and "nvidia-cuda-nvrtc-cu12 && export"
+           in said, "nothing is installed: " + said)
+    folder = "nvidia/cuda_nvrtc/lib"
+    names = [folder + "/libnvrtc.so.12", folder + "/libnvrtc-builtins.so.12.8"]
+    for name in names:
+        w.tree.put("%s/%s" % (w.tree.site, name), tree.compiled(
+            "int g(void); int g(void) { return 1; }", "-Wl,-soname," + Path(name).name,
+            "-Wl,-rpath,$ORIGIN"))
+    w.tree.dist("nvidia-cuda-nvrtc-cu12", "12.8.93", names)
+    said = w.gpumend("check", w.prefix)
+    expect("this start  gpumend run -- COMMAND" in said, "no repair of a start: " + said)
+    expect("for good    gpumend enable %s\n" % w.prefix in said, "none for good: " + said)
+    shown = "import ctranslate2, os; ctranslate2.use(); print(os.environ['LD_LIBRARY_PATH'])"
+    said = w.gpumend("run", "--", w.prefix / "bin/python", "-c", shown)
+    expect(said == str(w.site / folder) + "\n", "run does nothing: " + said)
+    w.gpumend("enable", w.prefix)
+    expect("warning" not in w.gpumend("check", w.prefix), "the hook leaves the warning")
 
 
 def nothing_to_take_back(w):
@@ -444,6 +482,7 @@ def damaged_journal(w):
 
 TESTS = {"advice": advice, "no-advice": no_advice, "links": mends("link"), "edit": mends("edit"), "hook": hook, "hook-again": hook_again,
          "hook-of-what-comes": hook_of_what_comes,
+         "warnings-alone": warnings_alone,
          "nothing-to-take-back": nothing_to_take_back, "edit-as-printed": printed_edit,
          "does-not-help": does_not_help, "children-are-ignored": children_are_ignored,
          "own-knowledge": own_knowledge,
