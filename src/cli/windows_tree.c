@@ -63,11 +63,18 @@ static void set_environment(struct arena *a, const struct host *host, const stru
         py->cuda_path = host_variable(host, "CUDA_PATH");
         py->hip_path = host_variable(host, "HIP_PATH");
         py->unsafe_search = host->windows.safe_search.state == HOST_NO;
+        for (size_t i = 0; i < WINLDR_N_VARIABLES; i++) {
+            py->variables[i] = host_variable(host, winldr_variable_names[i]);
+        }
         py->known_dlls = host->windows.known_dlls.items; // NULL where there are none
         py->n_known_dlls = host->windows.known_dlls.n;
     }
     const char *path = variable_of(env, "PATH"), *cuda = variable_of(env, "CUDA_PATH");
     const char *hip = variable_of(env, "HIP_PATH");
+    for (size_t i = 0; i < WINLDR_N_VARIABLES; i++) {
+        const char *value = variable_of(env, winldr_variable_names[i]);
+        py->variables[i] = value ? value : py->variables[i];
+    }
     py->path = path ? path : py->path;
     py->cuda_path = cuda ? cuda : py->cuda_path;
     py->hip_path = hip ? hip : py->hip_path;

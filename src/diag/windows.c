@@ -151,7 +151,10 @@ static void add_missing_repairs(struct diag_windows *n, struct diag_windows_find
 /* What is installed under the name of an import. */
 static const char *distribution_of(const char *package)
 {
-    return strcmp(package, "faster_whisper") == 0 ? "faster-whisper" : package;
+    return strcmp(package, "faster_whisper") == 0 ? "faster-whisper"
+           : strcmp(package, "numba_cuda") == 0   ? "numba-cuda"
+           : strcmp(package, "paddle") == 0       ? "paddlepaddle"
+                                                  : package;
 }
 
 static void report_failure(struct diag_windows *n, const struct winldr_process *p,
@@ -253,6 +256,12 @@ static void report_raised(struct diag_windows *n, const char *package,
         .evidence = p->raised,
     };
     if (p->raised_title) {
+        if (p->raised_dll) {
+            add_missing_repairs(n, &f, package, p->raised_dll);
+        }
+        if (p->raised_variable) {
+            diag_windows_add_repair(n, &f, diag_windows_variable(n, p->raised_variable, NULL));
+        }
         VEC_PUSH(n->arena, &n->findings, f);
         return;
     }
@@ -285,6 +294,46 @@ static const char *what_failed(struct diag_windows *n, const struct winldr_proce
                : arena_printf(n->arena, "import %s", package);
 }
 
+/* A library that a variable names is nothing to a program without a GPU, which takes that for the
+ * CPU. */
+static bool is_forced(struct diag_windows *n, const struct winldr_process *p,
+                      const struct winldr_load *l, const char *package, const char **ret_variable)
+{
+    static const enum winldr_variable variables[] = {WINLDR_VARIABLE_BNB_CUDA_VERSION,
+                                                     WINLDR_VARIABLE_BNB_ROCM_VERSION};
+    *ret_variable = NULL;
+    if (strcmp(package, "bitsandbytes") != 0 || l->blame != l->request ||
+        l->code != WINLDR_MOD_NOT_FOUND) {
+        return false;
+    }
+    const char *name = winldr_path_base(p->requests.items[l->request]->name);
+    for (size_t i = 0; i < 2; i++) {
+        const char *value = n->py->variables[variables[i]];
+        if (value && strstr(name, value)) {
+            *ret_variable = winldr_variable_names[variables[i]];
+        }
+    }
+    return *ret_variable != NULL;
+}
+
+static void report_forced(struct diag_windows *n, const struct winldr_process *p,
+                          const struct winldr_load *l, const char *variable)
+{
+    const char *path = p->requests.items[l->request]->name;
+    struct diag_windows_finding f = {
+        .cause = "dll-missing",
+        .severity = "error",
+        .title =
+            arena_printf(n->arena, "%s names a library that bitsandbytes does not have", variable),
+        .evidence = arena_printf(n->arena,
+                                 "%s is not there; import bitsandbytes goes on, and its functions "
+                                 "raise",
+                                 path),
+    };
+    diag_windows_add_repair(n, &f, diag_windows_variable(n, variable, NULL));
+    VEC_PUSH(n->arena, &n->findings, f);
+}
+
 /* What failed or is unknown of one import. */
 static void judge_import(struct diag_windows *n, const char *package)
 {
@@ -303,6 +352,14 @@ static void judge_import(struct diag_windows *n, const char *package)
     for (size_t i = 0; i < p->loads.n; i++) {
         const struct winldr_load *l = &p->loads.items[i];
         if (is_trial(p, i) || winldr_is_loaded(l)) {
+            continue;
+        }
+        const char *variable = NULL;
+        if (is_forced(n, p, l, package, &variable)) {
+            bool hip = strcmp(variable, "BNB_ROCM_VERSION") == 0;
+            if (!n->host || diag_windows_gpu(n, hip ? HOST_AMD : HOST_NVIDIA)) {
+                report_forced(n, p, l, variable);
+            }
             continue;
         }
         const char *evidence = winldr_load_cause(p, l);

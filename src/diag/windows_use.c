@@ -3,6 +3,7 @@
 
 #include "diag/windows_internal.h"
 #include "winldr/path.h"
+#include "winldr/pathfinder.h"
 #include "winldr/words.h"
 
 enum { FOLDERS_MAX = 8 };
@@ -289,7 +290,66 @@ static void judge_onnxruntime(struct diag_windows *n)
     }
 }
 
-/* CTranslate2 and onnxruntime, where the machine has one of NVIDIA's GPUs. */
+/* The major release of cuda-bindings, whose NVVM numba-cuda asks for; 0: not known. */
+static uint64_t bindings_major(struct diag_windows *n)
+{
+    static const char stem[] = "cuda_bindings-";
+    struct winldr_names names = winldr_files_list(n->files, n->py->site);
+    for (size_t i = 0; i < names.n; i++) {
+        uint64_t major = 0;
+        struct str rest = str_of(names.items[i]);
+        if (starts_with(names.items[i], stem)) {
+            rest = (struct str){rest.s + sizeof stem - 1, rest.n - (sizeof stem - 1)};
+            return str_u64(str_cut(&rest, '.'), &major) ? major : 0;
+        }
+    }
+    return 0;
+}
+
+/* Each kernel is compiled by NVVM, which cuda.pathfinder finds (numba_cuda/numba/cuda/cuda_paths.py
+ * and cudadrv/nvvm.py, 0.30.4; from 0.20 on). */
+static void judge_numba_cuda(struct diag_windows *n)
+{
+    struct arena *a = n->arena;
+    struct winldr_process *p = winldr_python_start(n->files, n->py);
+    winldr_import_package(p, n->py, "numba_cuda");
+    if (p->raised) {
+        return;
+    }
+    struct winldr_pathfinder nvvm = winldr_pathfinder_load(p, n->py, "nvvm");
+    if (nvvm.module && !nvvm.is_unsure) {
+        return;
+    }
+    if (p->cut || nvvm.is_unsure) {
+        VEC_PUSH(a, &n->unknown,
+                 p->cut ? p->cut
+                        : "which NVVM numba-cuda's first kernel gets by a plain call is not "
+                          "known");
+        return;
+    }
+    uint64_t major = bindings_major(n);
+    struct diag_windows_finding f = {
+        .cause = "dll-missing",
+        .severity = "error",
+        .title = nvvm.found ? "numba-cuda's first kernel fails: its NVVM cannot be loaded"
+                            : "numba-cuda's first kernel fails: cuda.pathfinder finds no NVVM",
+        .evidence = nvvm.found
+                        ? winldr_load_cause(p, &p->loads.items[p->loads.n - 1])
+                        : arena_printf(a,
+                                       "nvvm70.dll, nvvm64_40_0.dll and nvvm64.dll are neither "
+                                       "in %s nor found by a plain LoadLibrary()",
+                                       nvvm.looked),
+    };
+    if (major == 12 || major == 13) {
+        diag_windows_add_repair(
+            n, &f,
+            diag_windows_pip(n, "install the NVVM that fits cuda-bindings",
+                             arena_printf(a, "\"numba-cuda[cu%u]\"", (unsigned)major)));
+    }
+    VEC_PUSH(a, &n->findings, f);
+}
+
+/* CTranslate2, onnxruntime and numba-cuda, where the machine has one of NVIDIA's GPUs. */
 void diag_windows_judge_first_use(struct diag_windows *n)
 {
     if (!diag_windows_gpu(n, HOST_NVIDIA)) {
@@ -309,6 +369,9 @@ void diag_windows_judge_first_use(struct diag_windows *n)
     }
     if (winldr_has_package(n->files, n->py, "onnxruntime")) {
         judge_onnxruntime(n);
+    }
+    if (winldr_has_package(n->files, n->py, "numba_cuda")) {
+        judge_numba_cuda(n);
     }
 }
 

@@ -334,9 +334,16 @@ static void read_loader_settings(struct windows_look *w)
 
 static void read_environment_key(struct windows_look *w)
 {
-    static const char *const kept[] = {
-        "CUDA_PATH",           "HIP_PATH",          "CUDA_VISIBLE_DEVICES",
-        "HIP_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HSA_OVERRIDE_GFX_VERSION"};
+    static const char *const kept[] = {"CUDA_PATH",
+                                       "HIP_PATH",
+                                       "CUDA_VISIBLE_DEVICES",
+                                       "HIP_VISIBLE_DEVICES",
+                                       "CUDA_DEVICE_ORDER",
+                                       "HSA_OVERRIDE_GFX_VERSION",
+                                       "CUDA_HOME",
+                                       "BNB_CUDA_VERSION",
+                                       "BNB_ROCM_VERSION",
+                                       "ROCM_SDK_PRELOAD_LIBRARIES"};
     struct arena *a = w->l->arena;
     struct host *h = w->l->host;
     struct hive_key key;

@@ -9,11 +9,10 @@
 /* What no file says, and what is not modelled: the verdict is never "ok" because of these. */
 static const char *const not_looked_at[] = {
     "what the driver does with the GPU",
-    ("what the libraries load at run time, but for ctranslate2's cuBLAS and cuDNN and "
-     "onnxruntime's "
-     "CUDA provider"),
+    ("what the libraries load at run time, but for ctranslate2's cuBLAS and cuDNN, onnxruntime's "
+     "CUDA provider and numba-cuda's NVVM"),
     ("packages other than torch, ctranslate2, onnxruntime, faster-whisper, whisperx, cupy, "
-     "llvmlite and bitsandbytes"),
+     "llvmlite, bitsandbytes, tensorflow, paddle and numba-cuda"),
     "what the start of a DLL does",
 };
 enum { N_REST = sizeof not_looked_at / sizeof *not_looked_at };

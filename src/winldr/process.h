@@ -177,6 +177,8 @@ struct winldr_process {
     const char *cut;             // why some of its loads are not known, one sentence; NULL: all are
     const char *raised;          // what a script of an import raised and ended with, or NULL
     const char *raised_title;    // the clause for it; NULL: a folder for DLLs is not there
+    const char *raised_dll;      // the DLL that is missing there, or NULL
+    const char *raised_variable; // the variable that asks for it, or NULL
     bool hook_done;              // the environment's start-up hook was performed (winldr/hook.h):
     size_t hook_first, hook_end; // its loads, from the first to behind the last
     bool by_default_flags; // some request was answered by the classic list or the default flags

@@ -11,15 +11,25 @@
  * CTranslate2 python/ctranslate2/__init__.py (4.5.0, 4.8.1, 4.8.5); faster-whisper
  * faster_whisper/transcribe.py and whisperx whisperx/asr.py (which import ctranslate2 before
  * torch); CuPy: winldr/cupy.h; llvmlite llvmlite/binding/ffi.py, with the folder that
- * delvewheel adds; bitsandbytes bitsandbytes/cextension.py (0.50.2: the library of torch's CUDA or
- * ROCm, otherwise of the nearest release of its major; BNB_CUDA_VERSION and BNB_ROCM_VERSION are
- * not read). An extension module is loaded with 0x1100 (CPython Python/dynload_win.c), ctypes.CDLL
+ * delvewheel adds; winldr/bitsandbytes.h; TensorFlow, Paddle and numba-cuda: winldr/frameworks.h.
+ * An extension module is loaded with 0x1100 (CPython Python/dynload_win.c), ctypes.CDLL
  * of a path too (Lib/ctypes/__init__.py).
  */
 #ifndef GPUMEND_WINLDR_PYTHON_H
 #define GPUMEND_WINLDR_PYTHON_H
 
 #include "winldr/hook.h"
+
+/* Variables that the scripts of imports read, beside PATH, CUDA_PATH and HIP_PATH. */
+enum winldr_variable {
+    WINLDR_VARIABLE_CUDA_HOME,
+    WINLDR_VARIABLE_CONDA_PREFIX,
+    WINLDR_VARIABLE_ROCM_SDK_PRELOAD_LIBRARIES,
+    WINLDR_VARIABLE_BNB_CUDA_VERSION,
+    WINLDR_VARIABLE_BNB_ROCM_VERSION,
+    WINLDR_N_VARIABLES
+};
+extern const char *const winldr_variable_names[WINLDR_N_VARIABLES];
 
 struct winldr_python {
     const char *folder;            // of the environment
@@ -34,6 +44,7 @@ struct winldr_python {
     size_t n_known_dlls;
     const struct winldr_hook *hook; // the start-up hook that is in site-packages, or NULL
     bool unsafe_search;             // the registry's SafeDllSearchMode is 0; the caller sets it
+    const char *variables[WINLDR_N_VARIABLES]; // NULL: unset or not known; the caller sets them
 };
 
 struct winldr_pythons {

@@ -3,14 +3,9 @@
 #include <string.h>
 
 #include "winldr/path.h"
+#include "winldr/script.h"
 
-enum {
-    TEXT_MAX = 1 << 18,
-    NAMES_MAX = 64,
-    DEPTH_MAX = 8,
-    FIELDS = 4,
-    ROCM_FLAGS = WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR
-};
+enum { NAMES_MAX = 64, DEPTH_MAX = 8, FIELDS = 4 };
 
 struct rocm_entry {
     struct str fields[FIELDS]; // short name, wheel, pattern for Linux, pattern for Windows
@@ -23,14 +18,8 @@ struct rocm {
     VEC(struct rocm_entry) entries;
     VEC(struct str) done;      // short names
     VEC(const char *) to_load; // in this order, once all are found
+    const char *variable;      // which names the libraries, or NULL: torch does
 };
-
-static bool rocm_read(struct rocm *r, const char *path, struct str *ret)
-{
-    struct winldr_files *f = r->process->files;
-    const struct winldr_entry *e = winldr_files_place(f, path);
-    return e->place && root_read(f->root, f->arena, e->place, TEXT_MAX, ret) == 0;
-}
 
 /* The next text in quotes; false: there is none. */
 static bool next_quoted(struct str *rest, struct str *ret)
@@ -90,8 +79,11 @@ static void read_entries(struct rocm *r, struct str text)
 
 static void say_raised(struct rocm *r, const char *what)
 {
-    r->process->raised_title = "a library that it loads first is not there";
-    r->process->raised = r->process->raised ? r->process->raised : what;
+    if (!r->process->raised) {
+        r->process->raised_title = "a library that it loads first is not there";
+        r->process->raised_variable = r->variable;
+        r->process->raised = what;
+    }
 }
 
 /* The folder that a wheel of ROCm has its DLLs in; NULL: it is not installed. */
@@ -182,12 +174,36 @@ static void find_name(struct rocm *r, struct str name, unsigned depth)
         find_entry(r, &r->entries.items[i]);
     }
     if (!is_known && !r->process->cut) {
-        say_raised(r, arena_printf(r->process->arena,
-                                   "rocm_sdk\\_dist_info.py knows no library " STR_FMT
-                                   ", which torch\\_rocm_init.py names: the two are of different "
-                                   "releases",
-                                   STR_ARG(name)));
+        say_raised(r, arena_printf(
+                          r->process->arena,
+                          "rocm_sdk\\_dist_info.py knows no library " STR_FMT ", which %s names%s",
+                          STR_ARG(name), r->variable ? r->variable : "torch\\_rocm_init.py",
+                          r->variable ? "" : ": the two are of different releases"));
     }
+}
+
+static void load_found(struct rocm *r)
+{
+    for (size_t i = 0; !r->process->raised && i < r->to_load.n; i++) {
+        (void)winldr_load(r->process, r->to_load.items[i], WINLDR_IMPORT_FLAGS); // in p->loads
+    }
+    r->to_load.n = 0;
+}
+
+/* Those of the variable come after torch's; commas and semicolons separate them. */
+static void load_named(struct rocm *r)
+{
+    const enum winldr_variable variable = WINLDR_VARIABLE_ROCM_SDK_PRELOAD_LIBRARIES;
+    struct str rest = str_of(r->py->variables[variable] ? r->py->variables[variable] : "");
+    r->variable = winldr_variable_names[variable];
+    while (rest.n && !r->process->raised) {
+        size_t comma = str_find_char(rest, ','), semicolon = str_find_char(rest, ';');
+        struct str name = str_trim(str_cut(&rest, comma < semicolon ? ',' : ';'));
+        if (name.n) {
+            find_name(r, name, 0);
+        }
+    }
+    load_found(r);
 }
 
 void winldr_rocm_initialize(struct winldr_process *p, const struct winldr_python *py,
@@ -196,8 +212,9 @@ void winldr_rocm_initialize(struct winldr_process *p, const struct winldr_python
     struct rocm r = {.process = p, .py = py};
     struct arena *a = p->files->arena;
     struct str init, info, name;
-    if (!rocm_read(&r, winldr_path_join(a, package, "_rocm_init.py"), &init) ||
-        !rocm_read(&r, winldr_path_join(a, py->site, "rocm_sdk\\_dist_info.py"), &info)) {
+    if (!winldr_read_text(p->files, winldr_path_join(a, package, "_rocm_init.py"), &init) ||
+        !winldr_read_text(p->files, winldr_path_join(a, py->site, "rocm_sdk\\_dist_info.py"),
+                          &info)) {
         return;
     }
     read_entries(&r, info);
@@ -205,7 +222,6 @@ void winldr_rocm_initialize(struct winldr_process *p, const struct winldr_python
     while (next_quoted(&names, &name)) {
         find_name(&r, name, 0);
     }
-    for (size_t i = 0; !p->raised && i < r.to_load.n; i++) {
-        (void)winldr_load(p, r.to_load.items[i], ROCM_FLAGS); // kept in p->loads
-    }
+    load_found(&r);
+    load_named(&r);
 }

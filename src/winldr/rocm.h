@@ -9,8 +9,8 @@
  * Source: ROCm/TheRock build_tools/packaging/python/templates/rocm/src/rocm_sdk/__init__.py and
  * _dist_info.py: all libraries are found before the first is loaded, and one that is not found ends
  * the import (ModuleNotFoundError, FileNotFoundError). Of several families of GPUs, between which
- * offload-arch decides, the first by name is taken, and the process says that it is cut.
- * ROCM_SDK_PRELOAD_LIBRARIES is not read.
+ * offload-arch decides, the first by name is taken, and the process says that it is cut. Those of
+ * ROCM_SDK_PRELOAD_LIBRARIES, separated by commas or semicolons, come after them.
  */
 #ifndef GPUMEND_WINLDR_ROCM_H
 #define GPUMEND_WINLDR_ROCM_H

@@ -457,8 +457,8 @@ def initialize():
 """
 
 
-def torch_of_rocm_wheels(tree, init=ROCM_INIT):
-    machine(tree, card=RX7900, provider=host.AMD, version="31.0.24027.1012")
+def torch_of_rocm_wheels(tree, init=ROCM_INIT, **variables):
+    machine(tree, card=RX7900, provider=host.AMD, version="31.0.24027.1012", **variables)
     torch_of(tree, "2.9.1+rocm7.2", hip="7.2", imports=["amdhip64_7.dll", "hipblas.dll"])
     (tree / SITE / "rocm_sdk").mkdir()
     (tree / SITE / "rocm_sdk/_dist_info.py").write_text(DIST_INFO)
@@ -482,6 +482,42 @@ def torch_without_rocm_libraries(tree):
 
 def torch_of_other_rocm(tree):
     torch_of_rocm_wheels(tree, init=ROCM_INIT.replace("'roctx64'", "'hipsparselt'"))
+
+
+def torch_that_loads_more(tree, names="hipblas ; more", imports=()):
+    """ROCM_SDK_PRELOAD_LIBRARIES names libraries that come after torch's."""
+    torch_of_rocm_wheels(tree, ROCM_SDK_PRELOAD_LIBRARIES=names)
+    (tree / SITE / "rocm_sdk/_dist_info.py").write_text(
+        DIST_INFO + 'LibraryEntry("more", "core", "", "more*.dll")\n')
+    put(tree, SITE + "_rocm_sdk_core/bin/more7.dll", imports)
+
+
+def torch_that_loads_a_broken_one(tree):
+    torch_that_loads_more(tree, imports=["nowhere.dll"])
+
+
+def torch_that_loads_an_unknown_one(tree):
+    torch_that_loads_more(tree, names="rocshmem")
+
+
+def torch_that_loads_none_more(tree):
+    torch_that_loads_more(tree, names=" , ;", imports=["nowhere.dll"])
+
+
+def bitsandbytes_forced(tree, value="118", **parts):
+    """BNB_CUDA_VERSION names a library, whatever torch is built for."""
+    machine(tree, BNB_CUDA_VERSION=value, **parts), torch_of(tree, "2.6.0", cuda="12.4")
+    text(tree, SITE + "bitsandbytes/__init__.py")
+    put(tree, SITE + "bitsandbytes/libbitsandbytes_cuda124.dll", ["nowhere.dll"])
+    put(tree, SITE + "bitsandbytes/libbitsandbytes_cuda121.dll")
+
+
+def bitsandbytes_forced_to_another(tree):
+    bitsandbytes_forced(tree, "121")
+
+
+def bitsandbytes_forced_without_gpu(tree):
+    bitsandbytes_forced(tree, card=host.RX5700, provider=host.AMD, version="31.0.24027.1012")
 
 
 def torch_of_two_families(tree):
@@ -733,10 +769,140 @@ def cupy_bundled(tree):
     put(tree, SITE + "cupy/.data/lib/cublas64_12.dll")
 
 
+def text(tree, path, contents=""):
+    (tree / path).parent.mkdir(parents=True, exist_ok=True)
+    (tree / path).write_text(contents)
+
+
+def pathfinder(tree, release="1.9.1"):
+    text(tree, SITE + "cuda/pathfinder/_version.py", f"__version__ = version = '{release}'\n")
+
+
+def numba_cuda(tree, release="1.9.1", bindings=True, **variables):
+    """numba-cuda 0.30.4 with CUDA 12's bindings, and no NVVM."""
+    machine(tree, **variables), pathfinder(tree, release)
+    text(tree, SITE + "numba_cuda/__init__.py")
+    text(tree, SITE + "numba_cuda/numba/cuda/__init__.py", 'importlib.util.find_spec("cuda.bindings")\n')
+    put(tree, SITE + "numba_cuda/numba/cuda/cext/_dispatcher.cp312-win_amd64.pyd",
+        ["python312.dll", "msvcp140-20076bc0.dll"])
+    put(tree, SITE + "numba_cuda.libs/msvcp140-20076bc0.dll")
+    if bindings:
+        text(tree, SITE + "cuda/bindings/__init__.py")
+        text(tree, SITE + "cuda_bindings-12.9.4.dist-info/METADATA")
+
+
+def numba_cuda_bare(tree):
+    numba_cuda(tree, bindings=False)
+
+
+def numba_cuda_with_wheel(tree):
+    numba_cuda(tree)
+    put(tree, SITE + "nvidia/cuda_nvcc/nvvm/bin/nvvm64_40_0.dll")
+
+
+def numba_cuda_with_toolkit(tree, release="1.9.1", x64=False):
+    """CUDA 12 has NVVM in nvvm\\bin; a folder x64 beside it is all that releases before 1.7 look at."""
+    numba_cuda(tree, release, CUDA_PATH="C:\\tk")
+    put(tree, "tk/nvvm/bin/nvvm64_40_0.dll")
+    if x64:
+        text(tree, "tk/nvvm/bin/x64/readme.txt")
+
+
+def numba_cuda_with_folder(tree):
+    numba_cuda_with_toolkit(tree, x64=True)
+
+
+def numba_cuda_16_with_folder(tree):
+    numba_cuda_with_toolkit(tree, "1.6.0", x64=True)
+
+
+def numba_cuda_by_home(tree, release="1.4.0"):
+    """Until 1.4 CUDA_HOME comes before CUDA_PATH."""
+    numba_cuda(tree, release, CUDA_HOME="C:\\tk", CUDA_PATH="C:\\old")
+    put(tree, "tk/nvvm/bin/nvvm64_40_0.dll"), text(tree, "old/nvvm/bin/readme.txt")
+
+
+def numba_cuda_15_by_home(tree):
+    numba_cuda_by_home(tree, "1.5.0")
+
+
+def numba_cuda_by_canary(tree):
+    """The cudart that PATH finds tells where the toolkit is."""
+    numba_cuda(tree, Path="C:\\Windows\\System32;C:\\tk\\bin")
+    put(tree, "tk/bin/cudart64_12.dll"), put(tree, "tk/nvvm/bin/nvvm64_40_0.dll")
+
+
+def numba_cuda_12_1(tree):
+    numba_cuda(tree, "1.1.0")
+
+
+def numba_cuda_narrow(tree):
+    """Since 1.7 an NVVM for another processor is passed over."""
+    numba_cuda_with_toolkit(tree)
+    put(tree, SITE + "nvidia/cuda_nvcc/nvvm/bin/nvvm64_40_0.dll", machine=0x14C)
+
+
+def tensorflow(tree, runtime=True):
+    machine(tree)
+    text(tree, SITE + "tensorflow/__init__.py")
+    text(tree, SITE + "tensorflow/python/platform/build_info.py",
+         "build_info = collections.OrderedDict([('is_cuda_build', False), ('is_tensorrt_build', False), "
+         "('msvcp_dll_names', 'msvcp140.dll,msvcp140_1.dll')])\n")
+    put(tree, SITE + "tensorflow/python/_pywrap_tensorflow_internal.pyd",
+        ["python312.dll", "_pywrap_tensorflow_common.dll"])
+    put(tree, SITE + "tensorflow/python/_pywrap_tensorflow_common.dll", ["msvcp140.dll"])
+    if runtime:
+        put(tree, "Windows/System32/msvcp140_1.dll")
+
+
+def tensorflow_without_runtime(tree):
+    tensorflow(tree, runtime=False)
+
+
+def tensorflow_in_part(tree):
+    tensorflow(tree)
+    (tree / SITE / "tensorflow/python/_pywrap_tensorflow_common.dll").unlink()
+
+
+def paddle(tree, cuda="False", **variables):
+    machine(tree, **variables)
+    text(tree, SITE + "paddle/__init__.py")
+    text(tree, SITE + "paddle/version/__init__.py",
+         f"cuda_version     = '{cuda}'\nwith_pip_cuda_libraries = 'ON'\n")
+    put(tree, SITE + "paddle/base/libpaddle.pyd", ["python312.dll", "common.dll"])
+    put(tree, SITE + "paddle/libs/common.dll")
+
+
+def paddle_without_libs(tree):
+    paddle(tree)
+    shutil.rmtree(tree / SITE / "paddle/libs")
+
+
+def paddle_with_wheels(tree):
+    """Its folder is added by the script, which loads each DLL there."""
+    paddle(tree, "12.9")
+    put(tree, SITE + "paddle/libs/phi.dll", ["cublas64_12.dll"])
+    put(tree, SITE + "nvidia/cublas/bin/cublas64_12.dll")
+    put(tree, SITE + "nvidia/cublas/bin/cublas32_12.dll", machine=0x14C)
+
+
+def paddle_with_broken_wheels(tree):
+    paddle_with_wheels(tree)
+    put(tree, SITE + "nvidia/cublas/bin/cublas64_12.dll", ["cublasLt64_12.dll"])
+
+
+def paddle_for_cpu_with_broken_wheels(tree):
+    """A build for the CPU does not look at them."""
+    paddle_with_broken_wheels(tree)
+    text(tree, SITE + "paddle/version/__init__.py", "cuda_version     = 'False'\n")
+    put(tree, SITE + "paddle/libs/phi.dll")
+
+
 def cupy_14(tree, imports=()):
     """It asks cuda.pathfinder for NVRTC, here of a wheel, and CUDA_PATH without bin is nothing to it."""
     cupy_of_pip(tree)
     (tree / SITE / "cupy/_environment.py").write_text("        nvrtc = load_nvidia_dynamic_lib('nvrtc')\n")
+    pathfinder(tree)
     put(tree, SITE + "cupy/_core/core.cp312-win_amd64.pyd", ["python312.dll", *imports])
 
 
@@ -934,6 +1100,17 @@ CASES = [
     ("torch for another release of ROCm's wheels", torch_of_other_rocm, None, 1, [("dll-missing", "error")],
      ["knows no library hipsparselt"], 1),
     ("ROCm's libraries for two families", torch_of_two_families, None, 3, [], ["offload-arch decides"], 1),
+    ("libraries that a variable adds", torch_that_loads_more, None, 3, [], [], 1),
+    ("one of them is broken", torch_that_loads_a_broken_one, None, 1, [("dll-missing", "error")], ["nowhere.dll", "more7.dll"], 1),
+    ("one of them is not known", torch_that_loads_an_unknown_one, None, 1, [("dll-missing", "error")],
+     ["no library rocshmem, which ROCM_SDK_PRELOAD_LIBRARIES names", "Remove-Item Env:ROCM_SDK_PRELOAD_LIBRARIES"], 1),
+    ("the variable names none", torch_that_loads_none_more, None, 3, [], [], 1),
+    ("bitsandbytes' variable names what is not there", bitsandbytes_forced, None, 1, [("dll-missing", "error")],
+     ["BNB_CUDA_VERSION names a library that bitsandbytes does not have", "libbitsandbytes_cuda118.dll is not there",
+      "Remove-Item Env:BNB_CUDA_VERSION"], 1),
+    ("bitsandbytes' variable without a GPU for it", bitsandbytes_forced_without_gpu, None, 3,
+     [("build-for-other-vendor", "warning")], [], 1),
+    ("bitsandbytes' variable names another", bitsandbytes_forced_to_another, None, 3, [], [], 1),
     ("bitsandbytes for ROCm", bitsandbytes_for_rocm, None, 1, [("dll-missing", "error")],
      ["libbitsandbytes_rocm71.dll", "rocblas_not_there.dll"], 1),
     ("the same with 65 libraries and more", torch_of_many_rocm_libraries, None, 3, [],
@@ -1000,6 +1177,32 @@ CASES = [
     ("cupy 14 and NVRTC's wheel", cupy_14_with_nvrtc, None, 3, [], [], 1),
     ("cupy 14 and NVRTC for x86", cupy_14_with_broken_nvrtc, None, 1, [("library-wrong-architecture", "error")],
      ["nvrtc64_120_0.dll"], 1),
+    ("numba-cuda without cuda-bindings", numba_cuda_bare, None, 1, [("dll-missing", "error")],
+     ["import numba_cuda fails: ImportError, the package cuda-bindings is not installed"], 1),
+    ("numba-cuda without NVVM", numba_cuda, None, 1, [("dll-missing", "error")],
+     ["cuda.pathfinder finds no NVVM", "site-packages\\nvidia\\cuda_nvcc\\nvvm\\bin", '"numba-cuda[cu12]"'], 1),
+    ("NVVM of the wheel", numba_cuda_with_wheel, None, 3, [], [], 1),
+    ("NVVM of the toolkit", numba_cuda_with_toolkit, None, 3, [], [], 1),
+    ("NVVM of the toolkit beside a folder", numba_cuda_with_folder, None, 3, [], [], 1),
+    ("the same before 1.7", numba_cuda_16_with_folder, None, 1, [("dll-missing", "error")],
+     ["cuda.pathfinder finds no NVVM"], 1),
+    ("CUDA_HOME before CUDA_PATH", numba_cuda_by_home, None, 3, [], [], 1),
+    ("CUDA_PATH before CUDA_HOME", numba_cuda_15_by_home, None, 1, [("dll-missing", "error")], ["C:\\old\\nvvm\\bin"], 1),
+    ("NVVM beside the cudart of PATH", numba_cuda_by_canary, None, 3, [], [], 1),
+    ("NVVM for another processor", numba_cuda_narrow, None, 3, [], [], 1),
+    ("a cuda.pathfinder that is not modelled", numba_cuda_12_1, None, 3, [], ["before 1.2"], 1),
+    ("tensorflow", tensorflow, None, 3, [], [], 1),
+    ("tensorflow without the runtime it looks for", tensorflow_without_runtime, None, 1, [("dll-missing", "error")],
+     ["self_check.py loads msvcp140_1.dll by its name", "winget install --id Microsoft.VCRedist"], 1),
+    ("a part of tensorflow is gone", tensorflow_in_part, None, 1, [("dll-missing", "error")],
+     ["_pywrap_tensorflow_common.dll"], 1),
+    ("paddle", paddle, None, 3, [], [], 1),
+    ("paddle without its folder", paddle_without_libs, None, 1, [("dll-missing", "error")],
+     ["import paddle fails: FileNotFoundError"], 1),
+    ("paddle with CUDA's wheels", paddle_with_wheels, None, 3, [], [], 1),
+    ("paddle with a part of CUDA's wheels", paddle_with_broken_wheels, None, 1, [("dll-missing", "error")],
+     ["cublasLt64_12.dll"], 1),
+    ("paddle for the CPU", paddle_for_cpu_with_broken_wheels, None, 3, [], [], 1),
     ("torch takes cudart of its toolkit", torch_with_toolkit, None, 3, [], [], 1),
     ("and of no other", torch_with_another_toolkit, None, 1, [("library-not-on-path", "error")],
      ["cudart64_12.dll"], 1),
