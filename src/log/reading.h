@@ -47,6 +47,7 @@ struct log {
     uint64_t n_known;   // lines that know_line() read
     uint64_t *passed;   // of each owner: the last of them that is not worth a look for it
     bool sifting;       // the line is, of which `sifted` tells
+    bool is_new;        // log_line_is_known() found a fact that would be kept
     bool named;         // a watched literal of the sieve began a word, or one of `literals` did
     enum encoding encoding;
     unsigned char head[HEAD_BYTES]; // until the encoding is known
@@ -73,6 +74,10 @@ struct log {
 
 /* What a text between two line ends shows. */
 void log_take_segment(struct log *l, const char *text, size_t n);
+
+/* Whether a signature finds nothing in a line but facts that there are enough of. The line is one
+ * plain text of one process; there is a sieve. */
+bool log_line_is_known(struct log *l, size_t index, const struct log_line *line);
 
 /* Whether the next line counts whatever it is: below the head of a table or a screen each does, and
  * below a question the next one. */

@@ -89,7 +89,10 @@ static bool finds_nothing(struct places *p, size_t owner)
         return table < TABLES && !table_begins((enum log_table)table, body);
     }
     struct log_regex *x = &r->signatures[owner].regex;
-    return x->text && (!sieve_may_fit(l->sieve, &p->pairs, owner) || !regex_may_match(r, x, line));
+    if (x->text && (!sieve_may_fit(l->sieve, &p->pairs, owner) || !regex_may_match(r, x, line))) {
+        return true;
+    }
+    return log_line_is_known(p->log, owner, line);
 }
 
 /* Whether the line of a literal is not worth a look for one of its owners. Most lines that have one

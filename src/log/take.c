@@ -137,8 +137,12 @@ static void ask(struct log *l, struct log_signature *s, size_t before)
     }
 }
 
-/* Facts of one signature in text; how many there were. */
-static unsigned match(struct log *l, size_t index, const struct log_line *line, size_t from)
+/* Does something with a match of a signature; false: no more of them are wanted. */
+typedef bool (*match_take)(struct log *l, size_t index, const struct log_said *said);
+
+/* Takes the matches of one signature in the end of a line; how many there were. */
+static unsigned match(struct log *l, size_t index, const struct log_line *line, size_t from,
+                      match_take take)
 {
     struct log_signature *s = &l->rules->signatures[index];
     struct fields *fields = &l->fields;
@@ -146,18 +150,33 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
     size_t n = line->n - from, start = 0;
     unsigned found = 0;
     const size_t *at;
-    for (int rc; start <= n && found < LOG_MATCHES_MAX; found++) {
-        rc = regex_search(l->rules, &s->regex, text, n, start, &at);
+    for (bool goes_on = true; goes_on && start <= n && found < LOG_MATCHES_MAX; found++) {
+        int rc = regex_search(l->rules, &s->regex, text, n, start, &at);
         if (rc <= 0) {
             break;
         }
         start = at[1] > at[0] ? at[1] : after_character(text, n, at[1]);
         match_fields(s, text, at, rc, fields);
-        size_t before = l->store.facts.n;
-        store_fact(l, index, s->id, &(struct log_said){s->kind, line, fields->items, fields->n});
-        ask(l, s, before);
+        goes_on = take(l, index, &(struct log_said){s->kind, line, fields->items, fields->n});
     }
     return found;
+}
+
+/* Takes those in a line, or in its body alone if it has none. */
+static void match_line(struct log *l, size_t index, const struct log_line *line, match_take take)
+{
+    if (!match(l, index, line, 0, take) && line->body) {
+        (void)match(l, index, line, line->body, take);
+    }
+}
+
+static bool keep_match(struct log *l, size_t index, const struct log_said *said)
+{
+    struct log_signature *s = &l->rules->signatures[index];
+    size_t before = l->store.facts.n;
+    store_fact(l, index, s->id, said);
+    ask(l, s, before);
+    return true;
 }
 
 /* Whether all that a signature finds are the same facts, of which there are enough. */
@@ -196,9 +215,30 @@ static void try_signature(struct log *l, size_t index, const struct log_line *li
         ask(l, s, before);
         return;
     }
-    if (!match(l, index, line, 0) && line->body) {
-        (void)match(l, index, line, line->body);
+    match_line(l, index, line, keep_match);
+}
+
+/* The first match that would be kept ends the look. */
+static bool look_at_match(struct log *l, size_t index, const struct log_said *said)
+{
+    (void)index;
+    l->is_new = !store_has_enough(&l->store, said, false);
+    return !l->is_new;
+}
+
+bool log_line_is_known(struct log *l, size_t index, const struct log_line *line)
+{
+    if (l->store.per_signature[index] >= LOG_PER_SIGNATURE_MAX) {
+        return false; // try_signature() keeps that in mind
     }
+    if (says_nothing_new(l, index, line)) {
+        return true;
+    }
+    l->is_new = !l->rules->signatures[index].regex.text;
+    if (!l->is_new) {
+        match_line(l, index, line, look_at_match);
+    }
+    return !l->is_new;
 }
 
 static void try_owner(struct log *l, size_t owner, const struct log_line *line)
