@@ -562,7 +562,14 @@ static void learn_from_variable(struct arena *a, const char *variable, struct sn
     }
 }
 
-/* A file that is absent or closed to us holds nothing; one that is too large may hold a name. */
+/* What is absent, or no regular file, or not in a snapshot holds no name that could be learnt. */
+static bool holds_nothing(int rc)
+{
+    return rc == -ENOENT || rc == -ENOTDIR || rc == -EISDIR || rc == -ENOTSUP || rc == -ELOOP ||
+           rc == -SNAP_NOT_HELD;
+}
+
+/* A file that is too large, or closed to us, may hold a name. */
 static int read_names(struct arena *a, struct root *r, const char *path, struct str *ret,
                       struct gm_err *err)
 {
@@ -573,6 +580,11 @@ static int read_names(struct arena *a, struct root *r, const char *path, struct 
                           "%s is larger than %d MiB, names in it would not be "
                           "redacted",
                           path, TEXT_MAX >> 20);
+    }
+    if (rc < 0 && !holds_nothing(rc)) {
+        return gm_err_set(err, GM_ERR_LOOK,
+                          "%s cannot be read (%s), names in it would not be redacted", path,
+                          strerror(-rc));
     }
     if (rc < 0) {
         *ret = (struct str){0};

@@ -81,7 +81,8 @@ struct snapshot_names {
 };
 
 /* Adds the names that a root and an environment ("K=V") know: of the user `uid`, the home, the
- * machine. GM_ERR_LIMIT: a file of names is too large to be read, so that a name may be missing. */
+ * machine. GM_ERR_LIMIT: a file of names is too large to be read, GM_ERR_LOOK: it cannot be read; a
+ * name may be missing then. */
 int snapshot_add_names(struct arena *a, uid_t uid, const char *const *env, size_t n_env,
                        struct root *r, struct snapshot_names *ret, struct gm_err *err) GM_CHECK;
 

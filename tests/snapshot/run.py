@@ -310,6 +310,32 @@ def names_too_large(exe, folder):
     return wrong
 
 
+def names_closed(exe, folder):
+    """Files of names that we may not read: what cannot be redacted is not printed."""
+    top, args = name_tree(folder)
+    program = shutil.copy(exe, folder / "gpumend")  # where anyone may run it
+    at = ["--root", top, *args]
+    wrong = []
+    for path in ("etc/passwd", "etc/hostname"):
+        file = top / path
+        before = file.read_bytes() if file.exists() else b""
+        file.write_bytes(before)
+        page = folder / "page.html"
+        page.write_text("old")
+        page.chmod(0o666)
+        for mode, want in ((0o000, False), (0o644, True)):
+            file.chmod(mode)
+            for command in (["snapshot", *at, "--redact"], ["check", *at, "--report"],
+                            ["check", *at, "--html", page, "--redact"]):
+                status, document, errors = run(program, command, as_nobody=True)
+                refused = (status == 3 and not document and page.read_text() == "old" and
+                           f"/{path} cannot be read (Permission denied)" in errors)
+                if refused == want or (want and "cannot be read" in errors):
+                    wrong.append("%s, %s, mode %o: status %d, %d bytes, %s" % (
+                        command[0], path, mode, status, len(document), errors))
+    return wrong
+
+
 def secrets(exe, folder):
     env = {"AWS_SECRET_ACCESS_KEY": "sesame-1", "HF_TOKEN": "sesame-2", "CUDA_MY_TOKEN": "sesame-3",
            "DATABASE_URL": "sesame-4", "CUDA_VISIBLE_DEVICES": "0", "SSH_AUTH_SOCK": "sesame-5",
@@ -498,7 +524,8 @@ def tests(exe):
     yield "this-machine", lambda folder: this_machine(exe, folder, None)
     yield "this-python", lambda folder: this_machine(exe, folder, "/usr/bin/python3")
     yield "this-program", lambda folder: this_machine(exe, folder, "/bin/ls")
-    for name in ("live_process", "redaction", "names_too_large", "secrets", "not_held", "hostile", "usage"):
+    for name in ("live_process", "redaction", "names_too_large", "names_closed",
+                 "secrets", "not_held", "hostile", "usage"):
         yield name.replace("_", "-"), lambda folder, f=globals()[name]: f(exe, folder)
 
 
