@@ -384,9 +384,9 @@ static int entry_conditions(const struct place *p, struct log_rule *rule, const 
 int log_entry_decode(struct log_rules *r, const struct log_row *row, struct gm_err *err)
 {
     static const char *const keys[] = {
-        "all",     "any",   "confidence",  "culprit", "decides", "examples",
-        "id",      "lines", "near_misses", "none",    "note",    "overrides",
-        "repairs", "says",  "shows",       "sources", "test",    NULL};
+        "all",   "any",         "confidence", "culprit", "decides",   "examples", "id",
+        "lines", "near_misses", "none",       "note",    "overrides", "repairs",  "repairs_of",
+        "says",  "shows",       "sources",    "test",    NULL};
     const struct place p = {r, row->file, err};
     struct log_rule *rule = &r->rules[r->n_rules];
     bool has_cause = strcmp(row->cause, "none") != 0;
@@ -400,4 +400,28 @@ int log_entry_decode(struct log_rules *r, const struct log_row *row, struct gm_e
     rc = rc < 0 ? rc : repairs_decode(&p, rule, node_get(row->node, "repairs"));
     r->n_rules += rc == 0;
     return rc;
+}
+
+/* ------------------------------------------------------------------ repairs of another entry */
+
+int log_repairs_inherit(struct log_rules *r, struct log_rule *rule, struct gm_err *err)
+{
+    const struct node *of = node_get(rule->node, "repairs_of");
+    if (!of) {
+        return 0;
+    }
+    size_t index = of->text ? log_rule_index(r, of->text) : SIZE_MAX;
+    if (index == SIZE_MAX || node_get(r->rules[index].node, "repairs_of")) {
+        return node_error(rule->file, of, err,
+                          "\"repairs_of\" names an entry with its own repairs");
+    }
+    const struct log_rule *from = &r->rules[index];
+    struct log_repair *all =
+        arena_array(r->arena, rule->n_repairs + from->n_repairs + 1, sizeof *all);
+    for (size_t i = 0; i < rule->n_repairs + from->n_repairs; i++) {
+        all[i] = i < rule->n_repairs ? rule->repairs[i] : from->repairs[i - rule->n_repairs];
+    }
+    rule->repairs = all;
+    rule->n_repairs += from->n_repairs;
+    return 0;
 }

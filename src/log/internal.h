@@ -215,6 +215,12 @@ int log_entry_decode(struct log_rules *r, const struct log_row *row, struct gm_e
 /* From ids to indices: entries are in order by id. */
 int log_overrides_resolve(struct log_rules *r, struct log_rule *rule, struct gm_err *err) GM_CHECK;
 
+/* The index of an entry, or SIZE_MAX. */
+size_t log_rule_index(const struct log_rules *r, const char *id);
+
+/* Behind an entry's repairs those of the entry that its "repairs_of" names. */
+int log_repairs_inherit(struct log_rules *r, struct log_rule *rule, struct gm_err *err) GM_CHECK;
+
 /* Refuses overrides that go in a circle, and an entry that can never win. */
 int log_order_check(struct log_rules *r, struct gm_err *err) GM_CHECK;
 
@@ -387,11 +393,20 @@ const struct log_target *gpu_by_pci(struct log_rules *r, const char *device, boo
 /* ------------------------------------------------------------------ wheels */
 
 /* What is known beyond the facts. Of a library (may be NULL): {wheel}, {wheel_package} and
- * {wheel_folder} of pip's package, {apt} of Debian's, {conda}, for the CUDA release that the text
+ * {wheel_folder} of pip's package, {apt} of the distribution's (Debian's, if the text names none),
+ * {conda}, for the CUDA release that the text
  * shows; {library_folder}, where the text has the file. Of the text: {toolkit_major} ("unknown" if
  * none is shown), {torch_index} of the driver, {gfx_override} of the AMD processor. NULL: another
  * field, or not known. */
 const char *provided_field(const struct log_matched *m, const char *library, struct str field);
+
+/* The package manager of the distribution that the text names; APT where it names none, or several
+ * that differ. */
+enum kb_manager log_manager(const struct log_matched *m);
+
+/* A command of an entry, which names packages as Debian does, for that manager. NULL: no command,
+ * or one that only Debian can run. */
+const char *log_command_here(const struct log_matched *m, const char *command);
 
 /* Whether the field's value comes from the knowledge base, not from the text. */
 bool is_provided_field(struct str field);

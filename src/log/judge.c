@@ -265,7 +265,8 @@ static const char *fill_text(const struct log_matched *m, const char *text)
 static const char *fill_command(const struct log_matched *m, const char *text)
 {
     struct filled f = {.command = true};
-    const char *command = text ? fill_fields(m, str_of(text), &f) : NULL;
+    const char *here = log_command_here(m, text);
+    const char *command = here ? fill_fields(m, str_of(here), &f) : NULL;
     return f.unfit ? NULL : command;
 }
 

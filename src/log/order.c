@@ -10,7 +10,7 @@
 
 #include "log/internal.h"
 
-static size_t rule_index(const struct log_rules *r, const char *id)
+size_t log_rule_index(const struct log_rules *r, const char *id)
 {
     size_t low = 0, high = r->n_rules;
     while (low < high) {
@@ -27,7 +27,7 @@ static size_t rule_index(const struct log_rules *r, const char *id)
 static int override_resolve(struct log_rules *r, struct log_rule *rule, const struct node *value,
                             struct gm_err *err)
 {
-    size_t index = value->text ? rule_index(r, value->text) : SIZE_MAX;
+    size_t index = value->text ? log_rule_index(r, value->text) : SIZE_MAX;
     if (index == SIZE_MAX) {
         return node_error(rule->file, value, err, "%s overrides %.80s, which is not an entry",
                           rule->id, value->text ? value->text : "what is not a text");

@@ -226,6 +226,7 @@ static int overrides_resolve(struct collected *c)
     struct log_rules *r = c->rules;
     for (size_t i = 0; i < r->n_rules; i++) {
         int rc = log_overrides_resolve(r, &r->rules[i], c->err);
+        rc = rc < 0 ? rc : log_repairs_inherit(r, &r->rules[i], c->err);
         if (rc < 0 && row_failed(c, rc) < 0) {
             return rc;
         }

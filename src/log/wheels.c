@@ -162,6 +162,16 @@ static const struct kb_provider *provider_for(const struct log_matched *m, const
     return usual ? usual : first;
 }
 
+/* The package of the distribution that the text names: a vendor's RPM packages have the names of
+ * dnf's rows. */
+static const struct kb_provider *provider_of_system(const struct log_matched *m,
+                                                    const char *library)
+{
+    enum kb_manager manager = log_manager(m);
+    const struct kb_provider *p = provider_for(m, library, manager);
+    return p || manager != KB_MANAGER_ZYPPER ? p : provider_for(m, library, KB_MANAGER_DNF);
+}
+
 /* "libcudnn_ops.so.9.1.0" -> "9.1": cuDNN's files have the release in their names. */
 static struct str release_in(const char *library)
 {
@@ -251,7 +261,8 @@ const char *provided_field(const struct log_matched *m, const char *library, str
         return gfx_override(m);
     }
     if (str_is(field, "apt") || str_is(field, "conda")) {
-        p = provider_for(m, library, str_is(field, "apt") ? KB_MANAGER_APT : KB_MANAGER_CONDA);
+        p = str_is(field, "apt") ? provider_of_system(m, library)
+                                 : provider_for(m, library, KB_MANAGER_CONDA);
         return !p ? NULL : arena_printf(m->a, "%s%s", p->package, p->versions ? p->versions : "");
     }
     p = str_starts(field, "wheel") ? provider_for(m, library, KB_MANAGER_PIP) : NULL;

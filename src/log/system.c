@@ -1,0 +1,156 @@
+/* Commands for the distribution that a text names: entries are written with Debian's package
+ * manager, and elsewhere the packages and their manager have other names. */
+#include <string.h>
+
+#include "log/internal.h"
+
+/* ------------------------------------------------------------------ the distribution */
+
+/* The fields that name a distribution (dev-distribution, dev-distribution-family), and the manager
+ * of its packages. */
+static const struct {
+    const char *field;
+    enum kb_manager manager;
+} named_by[] = {{"arch_linux", KB_MANAGER_PACMAN},
+                {"fedora", KB_MANAGER_DNF},
+                {"rhel", KB_MANAGER_DNF},
+                {"suse", KB_MANAGER_ZYPPER},
+                {"debian_like", KB_MANAGER_APT}};
+
+enum kb_manager log_manager(const struct log_matched *m)
+{
+    bool seen = false;
+    enum kb_manager manager = KB_MANAGER_APT;
+    for (size_t i = 0; i < m->n_facts; i++) {
+        for (size_t k = 0; k < sizeof named_by / sizeof *named_by; k++) {
+            if (!log_fact_field(m->facts[i], named_by[k].field)) {
+                continue;
+            }
+            if (seen && manager != named_by[k].manager) {
+                return KB_MANAGER_APT; // a host and its container, or a comparison
+            }
+            seen = true;
+            manager = named_by[k].manager;
+        }
+    }
+    return manager;
+}
+
+/* ------------------------------------------------------------------ commands */
+
+/* Packages by their names in Debian. NULL: no package of that manager was read.
+ *
+ * nvidia-container-toolkit, libnvidia-container-tools: NVIDIA Container Toolkit, "Installing the
+ * NVIDIA Container Toolkit" (apt, dnf, zypper); Arch Linux, extra/nvidia-container-toolkit and
+ * extra/libnvidia-container. Headers: "kernel-devel-$(uname -r)" as dkms(8)'s README has it for
+ * Fedora and RHEL; Arch Linux, core/linux-headers. intel-compute-runtime: Arch Linux,
+ * extra/intel-compute-runtime. */
+static const struct {
+    const char *apt, *dnf, *pacman, *zypper;
+} packages[] = {
+    {"nvidia-container-toolkit", "nvidia-container-toolkit", "nvidia-container-toolkit",
+     "nvidia-container-toolkit"},
+    {"libnvidia-container-tools", "libnvidia-container-tools", "libnvidia-container",
+     "libnvidia-container-tools"},
+    {"linux-headers-$(uname -r)", "kernel-devel-$(uname -r)", "linux-headers", NULL},
+    {"intel-opencl-icd", NULL, "intel-compute-runtime", NULL},
+    {"clinfo", "clinfo", "clinfo", "clinfo"},
+    {"ocl-icd-libopencl1", "ocl-icd", "ocl-icd", NULL},
+    {"{apt}", "{apt}", "{apt}", "{apt}"}, // which provided_field() fills by the manager
+};
+
+static const char *package_name(size_t row, enum kb_manager manager)
+{
+    return manager == KB_MANAGER_DNF      ? packages[row].dnf
+           : manager == KB_MANAGER_PACMAN ? packages[row].pacman
+                                          : packages[row].zypper;
+}
+
+/* Cuts a package off the list, and what it is called elsewhere; NULL: not known. */
+static const char *package_take(struct str *list, enum kb_manager manager)
+{
+    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
+        size_t n = strlen(packages[i].apt);
+        if (str_starts(*list, packages[i].apt) && (list->n == n || list->s[n] == ' ')) {
+            *list = (struct str){list->s + n, list->n - n};
+            return package_name(i, manager);
+        }
+    }
+    return NULL;
+}
+
+/* The end of a list of packages: the next command, or the comment. */
+static size_t packages_end(struct str rest)
+{
+    static const char *const ends[] = {" && ", "   #", " | ", ";"};
+    size_t end = rest.n;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t at = str_find(rest, ends[i]);
+        end = at < end ? at : end;
+    }
+    return end;
+}
+
+/* yum: RHEL 7 has no dnf, and later releases have yum as another name of it. */
+static const char *installer(const struct log_matched *m, enum kb_manager manager)
+{
+    for (size_t i = 0; i < m->n_facts && manager == KB_MANAGER_DNF; i++) {
+        if (log_fact_field(m->facts[i], "rhel")) {
+            return "sudo yum install -y";
+        }
+    }
+    return manager == KB_MANAGER_DNF      ? "sudo dnf install -y"
+           : manager == KB_MANAGER_PACMAN ? "sudo pacman -S --needed"
+                                          : "sudo zypper install -y";
+}
+
+static const char *installs(const struct log_matched *m, struct str list, enum kb_manager manager)
+{
+    const char *done = installer(m, manager);
+    for (list = str_trim(list); list.n; list = str_trim(list)) {
+        if (str_starts(list, "-y ")) {
+            list = (struct str){list.s + 3, list.n - 3};
+            continue;
+        }
+        const char *name = package_take(&list, manager);
+        if (!name) {
+            return NULL;
+        }
+        done = arena_printf(m->a, "%s %s", done, name);
+    }
+    return done;
+}
+
+/* What only Debian and its kin have. */
+static bool is_of_debian(const char *command)
+{
+    static const char *const tools[] = {"apt-get",          "apt ",          "dpkg", "apt-key",
+                                        "update-initramfs", "ubuntu-drivers"};
+    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
+        if (strstr(command, tools[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *log_command_here(const struct log_matched *m, const char *command)
+{
+    static const char install[] = "sudo apt-get install ";
+    enum kb_manager manager = command ? log_manager(m) : KB_MANAGER_APT;
+    if (manager == KB_MANAGER_APT) {
+        return command;
+    }
+    const char *at = strstr(command, install);
+    if (at) {
+        struct str rest = str_of(at + sizeof install - 1);
+        struct str list = {rest.s, packages_end(rest)};
+        const char *here = installs(m, list, manager);
+        if (!here) {
+            return NULL;
+        }
+        command =
+            arena_printf(m->a, "%.*s%s%s", (int)(at - command), command, here, rest.s + list.n);
+    }
+    return is_of_debian(command) ? NULL : command;
+}
