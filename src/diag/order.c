@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "diag/internal.h"
+#include "model/lazy.h"
 
 static bool has_import(const struct model_process *p, const char *line)
 {
@@ -81,12 +82,49 @@ static const struct model_process *named(struct diag *d, const char *script)
     return NULL;
 }
 
+static bool imports_may_wait(const struct diag *d)
+{
+    const struct py_env *env = d->m->env;
+    return env && env->major == 3 && env->minor >= 15;
+}
+
 /* PEP 810: whether an import at the top of a module waits until the module is used. */
 static bool imports_wait(const struct diag *d)
 {
-    const struct py_env *env = d->m->env;
     const char *mode = diag_getenv(d, "PYTHON_LAZY_IMPORTS");
-    return env && env->major == 3 && env->minor >= 15 && mode && strcmp(mode, "all") == 0;
+    return imports_may_wait(d) && mode && strcmp(mode, "all") == 0;
+}
+
+/* CPython 3.15, config_init_lazy_imports: "invalid value; expected 'all' or 'normal'", and Python
+ * ends; an empty one counts as unset. */
+static void note_invalid_mode(struct diag *d)
+{
+    const char *mode = diag_getenv(d, "PYTHON_LAZY_IMPORTS");
+    if (imports_may_wait(d) && mode && *mode && strcmp(mode, "all") != 0 &&
+        strcmp(mode, "normal") != 0) {
+        VEC_PUSH(d->a, &d->report->notes,
+                 arena_printf(d->a,
+                              "Python 3.%d does not start with PYTHON_LAZY_IMPORTS=%s: it takes "
+                              "\"all\" or \"normal\"",
+                              d->m->env->minor, mode));
+        d->unsure = true;
+    }
+}
+
+/* The first import that waits in a package of these scripts. */
+static const char *waiting_import(struct diag *d, const struct diag_finding *f)
+{
+    static const char import[] = "import ";
+    const char *found = NULL;
+    for (size_t i = 0; i < f->scripts.n && !found; i++) {
+        const struct model_process *p = named(d, f->scripts.items[i]);
+        for (size_t k = 0; p && k < model_n_imports(p) && !found; k++) {
+            const char *line = model_import(p, k);
+            const char *name = starts_with(line, import) ? line + sizeof import - 1 : line;
+            found = model_lazy_import(d->m, arena_strndup(d->a, name, strcspn(name, " ,")));
+        }
+    }
+    return found;
 }
 
 static bool is_of_imports(struct diag *d, const struct diag_finding *f)
@@ -101,13 +139,23 @@ static bool is_of_imports(struct diag *d, const struct diag_finding *f)
 
 void diag_say_lazy(struct diag *d)
 {
-    for (size_t i = 0; i < d->report->findings.n && imports_wait(d); i++) {
+    note_invalid_mode(d);
+    for (size_t i = 0; i < d->report->findings.n && imports_may_wait(d); i++) {
         struct diag_finding *f = d->report->findings.items[i];
-        if (is_of_imports(d, f)) {
+        const char *waiting = NULL;
+        if (!is_of_imports(d, f)) {
+            continue;
+        }
+        if (imports_wait(d)) {
             f->summary = arena_printf(d->a,
                                       "%s PYTHON_LAZY_IMPORTS=all: the program meets it where it "
                                       "first uses the package, not at the import statement.",
                                       f->summary);
+        } else if ((waiting = waiting_import(d, f))) {
+            f->summary = arena_printf(d->a,
+                                      "%s The package has imports that wait (%s): the program may "
+                                      "meet it only where it first uses the package.",
+                                      f->summary, waiting);
         }
     }
 }
@@ -143,7 +191,8 @@ static void repair_order(struct diag *d, struct diag_finding *f, const char *imp
                     "PYTHON_LAZY_IMPORTS=normal and import in it: %s.",
                     imports);
     } else {
-        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Import in this order: %s.", imports);
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Import in this order%s: %s.",
+                    imports_may_wait(d) ? ", not by \"lazy import\"" : "", imports);
     }
 }
 

@@ -359,6 +359,15 @@ def missing_where_imports_wait(t, bad):
     return {"env": {"PYTHON_LAZY_IMPORTS": "all"}}
 
 
+@case("library-missing", "lib-missing", "libnope.so.1",
+      evidence=r"that wait \(ctranslate2/__init__\.py, line 2: lazy import ctranslate2\._ext\): the program may meet it only")
+def missing_where_a_package_waits(t, bad):
+    t.python().ctranslate2(needed=["libnope.so.1"] if bad else [])
+    t.put(t.site + "/ctranslate2/__init__.py", '"""lazy import sys"""\nlazy import ctranslate2._ext\n')
+    t.system_cublas()
+    t.to_python_3_15()
+
+
 @case("stub-libcuda", "ld-library-path-shadow", "libcuda.so.1", repair="LD_LIBRARY_PATH")
 def stub_libcuda(t, bad):
     t.python().ctranslate2()

@@ -67,6 +67,18 @@ def jaxlib_with_cuda(t):
     t.dist("jax", "0.4.20", ["jax/__init__.py"])
 
 
+def python_that_does_not_start(t):
+    """CPython 3.15 ends where the variable has another value than all or normal."""
+    t.python().ctranslate2()
+    t.system_cublas()
+    t.to_python_3_15()
+    return {"env": {"PYTHON_LAZY_IMPORTS": "1"}}
+
+
+def python_of_normal_imports(t):
+    return {**python_that_does_not_start(t), "env": {"PYTHON_LAZY_IMPORTS": "normal"}}
+
+
 def engines(t, *archs):
     """A program with several libraries that have kernels; which one it uses, only it knows."""
     t.machine(GEFORCE).loader()
@@ -88,6 +100,7 @@ def two_engines_for_the_gpu(t):
 HEALTHY = {
     "healthy-" + build.__name__.replace("_", "-"): (build, verdict) for build, verdict in (
         (left_by_the_other_onnxruntime, "ok"), (built_for_musl, "ok"),
+        (python_that_does_not_start, "unknown"), (python_of_normal_imports, "ok"),
         (libcuda_by_library_path, "ok"), (onnxruntime_with_cuda, "unknown"),
         (jaxlib_with_cuda, "unknown"),
         (one_of_two_engines_for_the_gpu, "unknown"), (two_engines_for_the_gpu, "ok"))}
