@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "log/internal.h"
+#include "log/shells.h"
 
 /* ------------------------------------------------------------------ conditions */
 
@@ -270,46 +271,6 @@ static const char *fill_command(const struct log_matched *m, const char *text)
     return f.unfit ? NULL : command;
 }
 
-/* What only a POSIX shell reads outside "...": to the command prompt, ";" and "'" are letters. */
-static const char *const posix_only[] = {
-    "$(", "export ", "unset ", "sudo ", "; ", " | ", "'", "ls -", "find /",
-};
-
-/* The command without its "..." parts. */
-static const char *unquoted(const struct log_matched *m, const char *command)
-{
-    char *bare = arena_array(m->a, strlen(command) + 1, 1), *end = bare;
-    bool quoted = false;
-    for (const char *p = command; *p; p++) {
-        quoted ^= *p == '"';
-        if (!quoted) {
-            *end++ = *p;
-        }
-    }
-    return bare;
-}
-
-/* A command for every system as the shells of Windows read it: without its comment, which the
- * command prompt takes for arguments, and by the command prompt where it has "&&", which
- * PowerShell 5.1 does not know. NULL if neither reads it. */
-static const char *windows_command(const struct log_matched *m, const char *command)
-{
-    const char *comment = strstr(command, "   # ");
-    if (comment) {
-        command = arena_printf(m->a, "%.*s", (int)(comment - command), command);
-    }
-    const char *bare = unquoted(m, command);
-    for (size_t i = 0; i < sizeof posix_only / sizeof *posix_only; i++) {
-        if (strstr(i ? bare : command, posix_only[i])) {
-            return NULL;
-        }
-    }
-    if (!strstr(bare, " && ")) {
-        return command;
-    }
-    return strchr(command, '"') ? NULL : arena_printf(m->a, "cmd.exe /c \"%s\"", command);
-}
-
 /* ------------------------------------------------------------------ platform, repairs */
 
 static bool says_platform(const struct log_fact *f, enum log_platform platform)
@@ -420,7 +381,7 @@ static void choose_repairs(const struct log_matched *m, const struct log_rule *r
             repair.text = fill_text(m, r->text);
             repair.command = fill_command(m, r->command);
             if (repair.command && platform == LOG_WINDOWS && r->platform == LOG_ANY) {
-                repair.command = windows_command(m, repair.command);
+                repair.command = log_windows_command(m->a, repair.command);
             }
             size_t at = to->n_repairs++;
             for (; at && nearness(m, r) > nearness(m, &list[at - 1]); at--) {

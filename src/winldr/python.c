@@ -5,7 +5,6 @@
 #include "winldr/bitsandbytes.h"
 #include "winldr/cupy.h"
 #include "winldr/frameworks.h"
-#include "winldr/package.h"
 #include "winldr/path.h"
 #include "winldr/rocm.h"
 #include "winldr/script.h"

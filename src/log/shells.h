@@ -1,0 +1,13 @@
+/* Commands of the knowledge base for the shells of another system. */
+#ifndef GPUMEND_LOG_SHELLS_H
+#define GPUMEND_LOG_SHELLS_H
+
+#include "base/arena.h"
+
+/* A command for every system as the shells of Windows read it: without its comment, which the
+ * command prompt takes for arguments; "export NAME=VALUE" as PowerShell sets a variable; and by the
+ * command prompt where it has "&&", which PowerShell 5.1 does not know. NULL if neither reads it.
+ * In the arena, or `command` itself. */
+const char *log_windows_command(struct arena *a, const char *command);
+
+#endif
