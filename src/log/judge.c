@@ -382,6 +382,9 @@ static void choose_repairs(const struct log_matched *m, const struct log_rule *r
             repair.command = fill_command(m, r->command);
             if (repair.command && platform == LOG_WINDOWS && r->platform == LOG_ANY) {
                 repair.command = log_windows_command(m->a, repair.command);
+                if (log_is_powershell(repair.command) && !strstr(repair.text, "PowerShell")) {
+                    repair.text = arena_printf(m->a, "%s The line is for PowerShell.", repair.text);
+                }
             }
             size_t at = to->n_repairs++;
             for (; at && nearness(m, r) > nearness(m, &list[at - 1]); at--) {

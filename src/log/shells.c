@@ -119,3 +119,8 @@ const char *log_windows_command(struct arena *a, const char *command)
     }
     return strchr(command, '"') ? NULL : arena_printf(a, "cmd.exe /c \"%s\"", command);
 }
+
+bool log_is_powershell(const char *command)
+{
+    return command && strncmp(command, "$env:", 5) == 0;
+}

@@ -2,6 +2,8 @@
 #ifndef GPUMEND_LOG_SHELLS_H
 #define GPUMEND_LOG_SHELLS_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 
 /* A command for every system as the shells of Windows read it: without its comment, which the
@@ -9,5 +11,8 @@
  * command prompt where it has "&&", which PowerShell 5.1 does not know. NULL if neither reads it.
  * In the arena, or `command` itself. */
 const char *log_windows_command(struct arena *a, const char *command);
+
+/* Whether it is a command (not NULL) that PowerShell alone reads. */
+bool log_is_powershell(const char *command);
 
 #endif
