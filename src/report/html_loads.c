@@ -75,7 +75,8 @@ static const char *other_ending(const ending_list *all, const json_t *request)
 
 /* ------------------------------------------------------------------ time line */
 
-/* The requests of one load; those of the start are of load -1. */
+/* The requests of one load; those of the start are of load -1, and what `why` asks for comes behind
+ * the last load. */
 struct span {
     size_t first, n; // in `order`
 };
@@ -97,13 +98,13 @@ static size_t load_of(const struct timeline *t, const json_t *request)
     const json_t *load = json_object_get(request, "load");
     size_t n = json_array_size(t->loads);
     json_int_t i = json_integer_value(load);
-    return json_is_integer(load) && i >= 0 && (size_t)i < n ? (size_t)i + 1 : 0;
+    return json_is_integer(load) && i >= 0 ? (size_t)i < n ? (size_t)i + 1 : n + 1 : 0;
 }
 
 /* By counting: a process has many requests. */
 static void sort_requests(struct timeline *t)
 {
-    size_t n = json_array_size(t->requests), n_spans = json_array_size(t->loads) + 1;
+    size_t n = json_array_size(t->requests), n_spans = json_array_size(t->loads) + 2;
     t->order = arena_array(t->h->a, n + 1, sizeof *t->order);
     t->spans = arena_array(t->h->a, n_spans + 1, sizeof *t->spans);
     for (size_t i = 0; i < n; i++) {
@@ -351,6 +352,12 @@ static void put_timeline(struct timeline *t, bool open)
     }
     fputs("</li>\n", h->file);
     put_steps(t);
+    const struct span *asked = &t->spans[json_array_size(t->loads) + 1];
+    if (span_key(t, asked)) {
+        fputs("<li>what was asked for", h->file);
+        put_span(t, asked);
+        fputs("</li>\n", h->file);
+    }
     fputs("</ol>\n", h->file);
     fputs(t->rows ? "" : "<p>The rest is in the data below.</p>\n", h->file);
     if (html_has(t->process, "error")) {

@@ -174,6 +174,11 @@ def of_trees(exe, top):
     done = run(exe, *why, "--html", "-")
     check("why: the status", done[0] == status == 1, done[0])
     judge("why", done[1], json.loads(text), "fails")
+    asked = run(exe, "why", "libabsent.so.9", "--root", worlds["in order"].top, "--exe", PROGRAM, "--html", "-")[1]
+    line = asked[asked.index("What loads when"):asked.index("Why each library is loaded")]
+    start, _, end = line.partition("what was asked for")
+    check("why: what is asked for comes behind the loads, and not at the start",
+          "libabsent.so.9" not in start and "<code>libabsent.so.9</code> not found" in end, line)
     pages["why"] = top / "why.html"
     pages["why"].write_text(done[1])
     return pages, worlds
