@@ -120,6 +120,18 @@ json_t *out_json_texts(struct arena *a, const char *const *items, size_t n)
     return list;
 }
 
+/* RFC 8259, section 7: what is above 16 bits is written as a surrogate pair. */
+static void write_escape(FILE *file, uint32_t code)
+{
+    if (code <= 0xffff) {
+        fprintf(file, "\\u%04x", (unsigned)code);
+        return;
+    }
+    code -= 0x10000;
+    fprintf(file, "\\u%04x\\u%04x", 0xd800u | (unsigned)code >> 10,
+            0xdc00u | ((unsigned)code & 0x3ff));
+}
+
 /* Beyond ASCII a document has strings alone, and jansson hands over whole characters of them. */
 static int write_json(const char *text, size_t n, void *file)
 {
@@ -130,7 +142,7 @@ static int write_json(const char *text, size_t n, void *file)
         if (len == 0) {
             uint32_t code = str_code_point(text + i, n - i, &len);
             fwrite(text + from, 1, i - from, file);
-            fprintf(file, "\\u%04x", code == UINT32_MAX ? 0xfffd : (unsigned)code);
+            write_escape(file, code == UINT32_MAX ? 0xfffd : code);
             from = i + len;
         }
     }

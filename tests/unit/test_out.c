@@ -96,6 +96,7 @@ static void json_texts(void **state)
         {"bad\xff", "bad\\xff"},
         {"cut\xc3", "cut\\xc3"},
         {"\x7f\xc2\x9b", "\x7f\xc2\x9b"},
+        {"\xf3\xa0\x81\x81", "\xf3\xa0\x81\x81"}, // a tag, which takes a surrogate pair
         {"a\xe2\x80\xae"
          "b\xe2\x81\xa9",
          "a\xe2\x80\xae"
