@@ -473,6 +473,11 @@ int setup_plan_make(const struct setup_question *q, struct setup_plan *ret, stru
                     : gm_err_set(err, GM_ERR_USAGE, "unknown application %s",
                                  str_printable(q->a, q->app));
     }
+    if (ret->windows && !str_is_seen(ret->folder)) { // no word of PowerShell names it
+        return gm_err_set(err, GM_ERR_USAGE,
+                          "the environment %s has a character in its path that cannot be seen",
+                          str_printable(q->a, ret->folder));
+    }
     struct setup_question own = *q;
     if (ret->row->git) {
         // Its environment is made from its lock file: none that exists is changed for it.
