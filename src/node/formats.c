@@ -135,8 +135,12 @@ const char *node_sentence(struct arena *a, const json_t *doc, size_t bytes_max)
 
 const char *node_line(struct arena *a, const json_t *doc)
 {
-    char *text = json_dumps(doc, JSON_COMPACT | JSON_REAL_PRECISION(6));
-    const char *kept = text ? arena_strdup(a, text) : NULL;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *file = open_memstream(&text, &n);
+    int rc = file ? out_json_write(file, doc, JSON_COMPACT | JSON_REAL_PRECISION(6)) : -1;
+    rc = file && fclose(file) != 0 ? -1 : rc;
+    const char *kept = rc == 0 ? arena_strndup(a, text, n) : NULL;
     free(text);
     return kept;
 }

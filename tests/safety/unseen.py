@@ -36,6 +36,8 @@ def fault(output):
            or ord(c) in HIDDEN]
     if bad:
         return f"holds {ascii(''.join(sorted(set(bad))))}"
+    if "(null)" in text:
+        return "a text that is none"
     return "a line of the text's own" if "\nINJECTED" in text else None
 
 
@@ -60,7 +62,9 @@ def cases(text, there):
                   ["choose", "--model"], ["choose", "--app"], ["choose", "--export"], ["setup"], ["setup", "torch", "--for"],
                   ["setup", "torch", "--for", "cpu-linux", "--into"],
                   ["fix", "--select"], ["why", "--exe", "/bin/true", "--json"],
-                  ["why", "libc.so.6", "--exe", "/bin/true", "--caller"]):
+                  ["why", "libc.so.6", "--exe", "/bin/true", "--caller"],
+                  ["setup", "torch", "--for", "rtx-3060-windows", "--into"],
+                  ["setup", "torch", "--for", "rtx-3060-linux", "--into"]):
         yield [*words, text]
 
 

@@ -245,6 +245,8 @@ def make(exe, folder, text, files):
                ["snapshot", env], ["snapshot", "--root", root, "/env"],
                ["run", "--print", "--", env + b"/bin/python"], ["kb", "arch", env + b"/bin/python"],
                ["kb", "arch", site + b"/torch/lib/libtorch_" + name + b".so"]]
+    inside += [["export", form, "--root", root, "--check", "/env", "--node", text]
+               for form in ("ndjson", "npd", "prometheus", "nfd", "slurm")]
     for form in (
     "docker",
     "podman",
@@ -257,5 +259,5 @@ def make(exe, folder, text, files):
             form, "--root", root, "/app/program"], ["container", form, env]]
     for words in inside:
         yield words
-        if words[0] != "snapshot" and "--report" not in words:
+        if words[0] not in ("snapshot", "export") and "--report" not in words:
             yield [*words, "--json"] if "--" not in words else [words[0], "--json", *words[1:]]
