@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "winldr/upcase.h"
+
 static bool is_separator(char c)
 {
     return c == '\\' || c == '/';
@@ -156,17 +158,7 @@ char *winldr_path_join(struct arena *a, const char *folder, const char *name)
 
 static uint32_t folded(uint32_t c)
 {
-    if ((c >= 'a' && c <= 'z') || (c >= 0xe0 && c <= 0xfe && c != 0xf7) ||
-        (c >= 0x3b1 && c <= 0x3c9 && c != 0x3c2) || (c >= 0x430 && c <= 0x44f)) {
-        return c - 0x20;
-    }
-    if (c >= 0x450 && c <= 0x45f) {
-        return c - 0x50;
-    }
-    bool even_first =
-        (c >= 0x100 && c <= 0x137 && c != 0x130 && c != 0x131) || (c >= 0x14a && c <= 0x177);
-    bool odd_first = (c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17e);
-    return even_first ? c & ~1u : odd_first ? (c - 1) | 1u : c;
+    return c >= 'a' && c <= 'z' ? c - 0x20 : c < 0x80 ? c : winldr_upcase(c);
 }
 
 bool winldr_name_part_is(struct str x, struct str y)

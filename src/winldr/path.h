@@ -2,9 +2,7 @@
  * Paths as Windows writes them, as texts: "C:\\Python312\\python.exe". UTF-8; both slashes
  * separate.
  *
- * Names are compared without regard to case, by a table of simple pairs: ASCII, Latin-1, Latin
- * Extended-A, Greek and Cyrillic. NTFS stores its own table in each volume ($UpCase), which has
- * more of them.
+ * Names are compared without regard to case as a volume of NTFS does (winldr/upcase.h).
  */
 #ifndef GPUMEND_WINLDR_PATH_H
 #define GPUMEND_WINLDR_PATH_H

@@ -352,6 +352,13 @@ static void search_places(struct winldr_process *p, struct winldr_request *r, st
             }
             const char *joined = winldr_path_join(p->arena, place->folder, name);
             const char *full = winldr_path_full(p->arena, p->config.cwd, joined);
+            if (place->is_quoted &&
+                winldr_files_get(p->files, full)->kind != WINLDR_ENTRY_MISSING) {
+                request_add_step(p, r, full, place->via, WINLDR_STEP_UNSEEN,
+                                 "whether Windows drops the quotes in PATH is not known");
+                r->unseen = r->unseen ? r->unseen : "a folder in quotes in PATH";
+                continue;
+            }
             if (try_place(p, r, s, full, place->via)) {
                 if (r->unseen) {
                     say_unsure(r);

@@ -13,7 +13,7 @@ enum {
 static void add_place(struct winldr_process *p, struct winldr_list *list, const char *folder,
                       enum winldr_via via)
 {
-    VEC_PUSH(p->arena, &list->places, (struct winldr_place){folder, via});
+    VEC_PUSH(p->arena, &list->places, (struct winldr_place){.folder = folder, .via = via});
 }
 
 static void add_system(struct winldr_process *p, struct winldr_list *list)
@@ -33,21 +33,23 @@ static void add_graph(struct winldr_process *p, struct winldr_list *list)
     }
 }
 
-/* PATH: semicolons; an entry may be quoted, and an empty one counts for nothing. */
+/* PATH: semicolons; an empty entry counts for nothing. Wine takes the quotes around an entry for a
+ * part of its name; no document says what Windows does. */
 static void add_path(struct winldr_process *p, struct winldr_list *list)
 {
     if (!p->config.path) {
-        VEC_PUSH(p->arena, &list->places, (struct winldr_place){NULL, WINLDR_VIA_ENVIRONMENT});
+        VEC_PUSH(p->arena, &list->places, (struct winldr_place){.via = WINLDR_VIA_ENVIRONMENT});
         return;
     }
     struct str rest = str_of(p->config.path);
     while (rest.s) {
         struct str entry = str_cut(&rest, ';');
-        if (entry.n >= 2 && entry.s[0] == '"' && entry.s[entry.n - 1] == '"') {
-            entry = (struct str){entry.s + 1, entry.n - 2};
-        }
+        bool is_quoted = entry.n >= 2 && entry.s[0] == '"' && entry.s[entry.n - 1] == '"';
+        entry = is_quoted ? (struct str){entry.s + 1, entry.n - 2} : entry;
         if (entry.n) {
-            add_place(p, list, str_dup(p->arena, entry), WINLDR_VIA_ENVIRONMENT);
+            VEC_PUSH(p->arena, &list->places,
+                     ((struct winldr_place){str_dup(p->arena, entry), WINLDR_VIA_ENVIRONMENT,
+                                            is_quoted}));
         }
     }
 }

@@ -7,6 +7,7 @@
 struct winldr_place {
     const char *folder; // as it was given; NULL: not known
     enum winldr_via via;
+    bool is_quoted; // in PATH: whether Windows drops the quotes is not known
 };
 
 struct winldr_list {
