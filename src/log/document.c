@@ -53,7 +53,15 @@ static const char *const expressions[KINDS] = {
         "|^\\|.*(?:MiB|NVIDIA-SMI|N/A)|^\\+[-=]{3,}"
         "|^Could not (?:load library|locate) \\w[\\w+-]*\\.(?:so|dll)\\b|^Invalid handle\\. Cannot "
         "load"
-        "|^Unable to load any of \\{|^Your kernel headers for kernel "),
+        "|^Unable to load any of \\{|^Your kernel headers for kernel "
+        "|^(?:ggml|gguf|llama|llm|whisper|clip|load|print|common)_\\w+: |^time=\\S+ "
+        "level=|^level=[A-Z]|^\\[GIN\\] |^\\(\\w+ pid=\\d+\\) "
+        "|^Error response from daemon: |^Process finished with exit code |^Press any key "
+        "|^[A-Z]:\\\\[^<>|*?\"]*>|^PS [A-Z]:\\\\|^[\\w-]+@[\\w.-]+:\\S* ?[$#%] "
+        "|^\\([\\w.-]+\\) (?:[\\w-]+@|[A-Z]:|PS )|^OSError: |^  at .*[:(]\\d+\\)"
+        "|^[A-Z]:\\\\.*\\.py:\\d+: |\\[WinError|^CUDA[_ ]SETUP: |^EP Error |^={9,}"
+        "|^NVIDIA-SMI has failed|^Make sure that the latest NVIDIA driver|^-- \\w|^nvcc fatal"
+        "|^ninja: |^\\*{3} "),
     [KIND_TEMPLATE] =
         "^[#*_ ]*(?:describe|steps|to reproduce|reproduc|expected|actual|environment|"
         "system info|logs?\\b|additional|versions?\\b|what happened|bug|issue|error|"
