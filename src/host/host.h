@@ -134,6 +134,7 @@ struct host_nvidia {
     struct host_fact key_enrolled;     // the key that DKMS signs with; where: the key
     struct host_fact build_log;        // DKMS failed to build it; where: its log
     struct host_fact headers;          // of the running kernel
+    bool kernel_replaced;              // its modules are gone, those of another are there
     struct host_fact modify_nodes;     // ModifyDeviceFiles of the driver's parameters
     struct host_fact major, uvm_major; // numbers: of the device drivers, by /proc/devices
     struct host_fact modprobe;         // nvidia-modprobe is installed: it makes nodes on demand

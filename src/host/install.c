@@ -23,6 +23,10 @@ static const struct distribution {
     {"fedora", "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda && sudo reboot", 0, false,
      false},
     {"arch", "sudo pacman -S nvidia-open nvidia-utils && sudo reboot", 0, false, true},
+    {"opensuse-tumbleweed",
+     "sudo zypper install openSUSE-repos-Tumbleweed-NVIDIA && sudo zypper install-new-recommends "
+     "--repo repo-non-free && sudo reboot",
+     0, false, false},
     {"manjaro", "sudo mhwd -a pci nonfree 0300 && sudo reboot", 0, true, false},
     {"rhel", NULL, 0, false, true},
     {"rocky", NULL, 0, false, true},
@@ -70,11 +74,39 @@ static const char *wanted_of(const struct host *h, struct arena *a, const struct
     return d && !d->any ? host_driver_wanted(a, g, d->branch, d->open_only) : NULL;
 }
 
+/* Release 580, the last for Maxwell, Pascal and Volta, as packages of its own: RPM Fusion's, and
+ * the Arch User Repository's, which pacman does not install. */
+static const struct legacy {
+    const char *os, *command, *step;
+} legacies[] = {
+    {"fedora", "sudo dnf install akmod-nvidia-580xx xorg-x11-drv-nvidia-580xx-cuda && sudo reboot",
+     "install NVIDIA's driver 580, the last for this GPU, from RPM Fusion, then reboot"},
+    {"arch", NULL,
+     "install nvidia-580xx-dkms and nvidia-580xx-utils, the last driver for this GPU, from the "
+     "AUR, "
+     "then reboot"},
+};
+
+static const struct legacy *legacy_of(const struct host *h, const char *wanted)
+{
+    for (size_t i = 0; wanted && i < sizeof legacies / sizeof *legacies; i++) {
+        if (starts_with(wanted, "580, the last") && h->container.inside.state != HOST_YES &&
+            install_on(h, legacies[i].os)) {
+            return &legacies[i];
+        }
+    }
+    return NULL;
+}
+
 const char *host_install_nvidia(const struct host *h, struct arena *a, const struct host_gpu *g,
                                 unsigned branch)
 {
     const struct distribution *d = distribution_of(h);
+    const struct legacy *legacy = g && branch == 0 ? legacy_of(h, wanted_of(h, a, g)) : NULL;
     bool old = d && d->branch && d->branch < branch;
+    if (legacy) {
+        return legacy->command;
+    }
     return !d || old || (g && wanted_of(h, a, g)) ? NULL
            : d->command                           ? d->command
                                                   : enterprise_command(h, a);
@@ -85,6 +117,10 @@ const char *host_install_step(const struct host *h, struct arena *a, const struc
 {
     const struct distribution *d = distribution_of(h);
     const char *wanted = wanted_of(h, a, g);
+    const struct legacy *legacy = legacy_of(h, wanted);
+    if (legacy) {
+        return legacy->step;
+    }
     if (d && !d->command && !wanted) {
         return "install NVIDIA's driver from NVIDIA's repository, then reboot";
     }

@@ -88,8 +88,21 @@ void host_judge_amd(struct host *h, struct arena *a, struct host_gpu *g);
 void host_judge_windows(const struct host *h, struct arena *a, struct host_gpu *g);
 void host_judge_intel(struct host *h, struct arena *a, struct host_gpu *g);
 
+/* Branches of NVIDIA's driver for a compute capability, of which `capability` is a prefix. */
+struct host_branches {
+    const char *capability;
+    unsigned first, last; // 0: none is known
+    bool open, proprietary;
+};
+
+/* NULL: its capability is not known, or has no row. */
+const struct host_branches *host_branches_of(const struct host_gpu *g);
+
 /* Why the driver does not have a GPU, where files tell it; false: they do not. */
 void host_collect_unloaded(struct host_look *l);
+/* Installs the headers of the running kernel and builds the driver's module; NULL: not known for
+ * this system. */
+const char *host_build_module(const struct host *h, struct arena *a, bool akmods);
 bool host_judge_unloaded(const struct host *h, struct arena *a, struct host_gpu *g);
 
 /* Why a GPU that the driver has cannot be used by it: adds the problem. false: nothing says so. */

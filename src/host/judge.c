@@ -202,13 +202,24 @@ static void nvidia_not_loaded(struct judge *j)
                          "the driver's libraries are installed, but no kernel module was built "
                          "for the running kernel %s",
                          j->h->kernel.value),
-            "install the headers of this kernel and rebuild the module (sudo dkms autoinstall), or "
-            "boot the kernel it was built for")
-            ->command = judge_on(j->h, "debian") || judge_on(j->h, "ubuntu")
-                            ? "sudo apt-get install linux-headers-$(uname -r) && sudo dkms "
-                              "autoinstall"
-                        : judge_on(j->h, "fedora") ? NULL // akmods or DKMS, by the repository
-                                                   : "sudo dkms autoinstall";
+            judge_on(j->h, "fedora")
+                ? "install the headers of this kernel (kernel-devel) and build the module again "
+                  "(sudo akmods --force, or sudo dkms autoinstall), or boot the kernel it was "
+                  "built for"
+                : "install the headers of this kernel and rebuild the module (sudo dkms "
+                  "autoinstall), or boot the kernel it was built for")
+            ->command = judge_on(j->h, "fedora") || judge_on(j->h, "opensuse-tumbleweed") ||
+                                judge_on(j->h, "opensuse-leap") || judge_on(j->h, "arch")
+                            ? NULL // built by akmods, packages or DKMS, by the repository
+                            : host_build_module(j->h, j->arena, false);
+    } else if (n->kernel_replaced && library(n, "libcuda.so.1")) {
+        host_problem_add(j, "not-loaded", HOST_NO,
+                         arena_printf(j->arena,
+                                      "the driver is not loaded, and the modules of the running "
+                                      "kernel %s are gone: the kernel was updated since the start",
+                                      j->h->kernel.value),
+                         "reboot")
+            ->command = "sudo reboot";
     } else {
         host_problem_add(
             j, "no-driver", HOST_NO, "no driver is loaded for it",

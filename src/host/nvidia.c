@@ -74,9 +74,11 @@ static struct host_fact module_on_disk(struct host_look *l)
     }
     while (str_line(&text, &line)) {
         struct str module = str_cut(&line, ':');
-        size_t at = str_find(module, "/nvidia.ko");
-        at = at < module.n ? at : str_find(module, "/nvidia-current.ko"); // Debian's name
-        if (at < module.n) {
+        bool found = str_find(module, "/nvidia.ko") < module.n;
+        // Debian's names, of the proprietary and of the open one.
+        found = found || str_find(module, "/nvidia-current.ko") < module.n ||
+                str_find(module, "/nvidia-current-open.ko") < module.n;
+        if (found) {
             return host_yes(path, str_dup(l->arena, module));
         }
     }
@@ -361,7 +363,6 @@ void host_collect_nvidia(struct host_look *l)
                                         "/dev/nvidia-uvm-tools"};
     read_module(l);
     n->module_on_disk = module_on_disk(l);
-    host_collect_unloaded(l);
     n->major = nvidia_major(l, "nvidia", "nvidia-frontend");
     n->uvm_major = nvidia_major(l, "nvidia-uvm", NULL);
     n->modprobe = host_presence(l, "/usr/bin/nvidia-modprobe", "/usr/bin");
@@ -392,6 +393,7 @@ void host_collect_nvidia(struct host_look *l)
         host_compat_read(l->root, l->arena, cuda->real, &n->libcuda_compat);
     }
     read_compat(l);
+    host_collect_unloaded(l); // by the release of the libraries
     n->versions_match = versions_match(l);
     read_daemons(l);
 }

@@ -9,24 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct branches {
-    const char *capability;
-    unsigned first, last; // 0: none is known
-    bool open, proprietary;
-};
-
-/* First and last driver branch by compute capability, as a prefix. First: CUDA Toolkit release
- * notes, the driver of the first toolkit for it (10.0, 11.0, 11.1, 11.8, 12.8). Last:
- * kb/drivers.json, last-kepler and last-maxwell-pascal-volta. Open: NVIDIA's open kernel modules
- * are for Turing and later, and Blackwell has no others (open-gpu-kernel-modules, README.md;
- * "Transitioning to open-source GPU kernel modules", NVIDIA). */
-static const struct branches branches[] = {
-    {"3.", 0, 470, false, true},   {"5.", 0, 580, false, true}, {"6.", 0, 580, false, true},
-    {"7.0", 0, 580, false, true},  {"7.5", 410, 0, true, true}, {"8.0", 450, 0, true, true},
-    {"8.6", 455, 0, true, true},   {"8.9", 520, 0, true, true}, {"10.0", 570, 0, true, false},
-    {"12.0", 570, 0, true, false},
-};
-
 /* That of the module, else of the libraries that came with it. */
 static const char *driver_version(const struct host *h, struct arena *a)
 {
@@ -57,6 +39,17 @@ static const char *install_branch(const struct host *h, struct arena *a, unsigne
     return NULL;
 }
 
+/* What installs it where the distribution's package is of the release that is wanted; the step says
+ * what its package may not be. */
+static void install_newest(const struct host *h, struct arena *a, const struct host_gpu *g,
+                           unsigned branch, struct host_problem *p)
+{
+    if (!p->command) {
+        p->step = host_install_step(h, a, g, p->step);
+        p->command = host_install_nvidia(h, a, g, branch);
+    }
+}
+
 static const char *install_flavour(const struct host *h, struct arena *a, unsigned branch,
                                    bool open)
 {
@@ -67,35 +60,7 @@ static const char *install_flavour(const struct host *h, struct arena *a, unsign
     return install_branch(h, a, branch, open);
 }
 
-/* NULL: its capability is not known, or has no row. */
-static const struct branches *branches_of(const struct host_gpu *g)
-{
-    const char *capability =
-        g->compute_capability.state == HOST_YES ? g->compute_capability.value : NULL;
-    for (size_t i = 0; capability && i < sizeof branches / sizeof *branches; i++) {
-        if (starts_with(capability, branches[i].capability)) {
-            return &branches[i];
-        }
-    }
-    return NULL;
-}
-
-/* What the driver of a distribution must be for a GPU: "570 or later", "580, its last"; NULL: the
- * one that it has serves, as far as is known. `branch` 0: the newest. */
-const char *host_driver_wanted(struct arena *a, const struct host_gpu *g, unsigned branch,
-                               bool open_only)
-{
-    const struct branches *b = branches_of(g);
-    if (!b) {
-        return NULL;
-    }
-    if (b->last && (branch == 0 || branch > b->last || open_only)) {
-        return arena_printf(a, "%u, the last for this GPU", b->last);
-    }
-    return branch && branch < b->first ? arena_printf(a, "%u or later", b->first) : NULL;
-}
-
-static bool have_one_driver(const struct branches *a, const struct branches *b)
+static bool have_one_driver(const struct host_branches *a, const struct host_branches *b)
 {
     unsigned first = a->first > b->first ? a->first : b->first;
     unsigned last = !a->last || (b->last && b->last < a->last) ? b->last : a->last;
@@ -106,10 +71,10 @@ static bool have_one_driver(const struct branches *a, const struct branches *b)
  * `g`; NULL: there is none. */
 static const struct host_gpu *excluded_by(const struct host *h, const struct host_gpu *g)
 {
-    const struct branches *own = branches_of(g);
+    const struct host_branches *own = host_branches_of(g);
     for (size_t i = 0; i < h->gpus.n; i++) {
         const struct host_gpu *other = &h->gpus.items[i];
-        const struct branches *its = branches_of(other);
+        const struct host_branches *its = host_branches_of(other);
         bool elsewhere =
             other->driver.state == HOST_YES && strcmp(other->driver.value, "nvidia") != 0;
         if (other != g && other->vendor == HOST_NVIDIA && its && !elsewhere &&
@@ -139,7 +104,7 @@ static bool ask_release(const struct host *h, struct arena *a, struct host_gpu *
 {
     enum { BLACKWELL = 570 };
     const char *version = driver_version(h, a);
-    const struct branches *b = branches_of(g);
+    const struct host_branches *b = host_branches_of(g);
     unsigned branch = version ? (unsigned)strtoul(version, NULL, 10) : 0;
     struct host_problem p = {.id = NULL};
     if (!branch || !b) {
@@ -153,19 +118,29 @@ static bool ask_release(const struct host *h, struct arena *a, struct host_gpu *
                               version, b->first);
         p.step = arena_printf(a, "install NVIDIA's driver %u or later, then reboot", b->first);
         p.command = install_branch(h, a, b->first, !b->proprietary);
+        install_newest(h, a, g, b->first, &p);
     } else if (b->last && branch > b->last) {
         p.id = "driver-too-new";
         p.text = arena_printf(a, "the driver %s no longer supports this GPU: its last branch is %u",
                               version, b->last);
         p.step = arena_printf(a, "install NVIDIA's driver %u, then reboot", b->last);
         p.command = install_branch(h, a, b->last, false);
+        install_newest(h, a, g, 0, &p);
     } else if (branch >= b->first && told && !(open ? b->open : b->proprietary)) {
         p.id = "wrong-module";
-        p.text = open ? "the open kernel module is loaded, which is for Turing and later GPUs"
-                      : "the proprietary kernel module is loaded, and this GPU needs the open one";
+        const char *is = h->nvidia.module.state == HOST_YES ? "loaded" : "installed";
+        p.text = arena_printf(a,
+                              open ? "the open kernel module is %s, which is for Turing and later "
+                                     "GPUs"
+                                   : "the proprietary kernel module is %s, and this GPU needs the "
+                                     "open one",
+                              is);
         p.step = open ? "install the proprietary kernel module of the same driver, then reboot"
                       : "install the open kernel module of the same driver, then reboot";
         p.command = install_flavour(h, a, branch, !open);
+        if (open && b->last) {
+            install_newest(h, a, g, 0, &p);
+        }
     } else {
         return false;
     }
@@ -175,19 +150,29 @@ static bool ask_release(const struct host *h, struct arena *a, struct host_gpu *
 
 /* ------------------------------------------------------------------ kept from loading */
 
+static const char suse_prime[] = "/etc/prime/current_type";
+
 static bool ask_switched_off(const struct host *h, struct arena *a, struct host_gpu *g)
 {
     const struct host_fact *off = &h->nvidia.switched_off;
     if (off->state != HOST_YES) {
         return false;
     }
-    bool prime = off->value != NULL;
+    bool prime = off->value != NULL, suse = prime && strcmp(off->where, suse_prime) == 0;
+    bool owned = starts_with(off->where, "/etc/"); // a package's file would come back
     host_add_problem(a, g, "switched-off", HOST_NO,
                      prime ? arena_printf(a, "prime-select has switched it off (%s)", off->where)
                            : arena_printf(a, "%s forbids the nvidia module to load", off->where),
                      prime ? "switch it on, then reboot"
                            : arena_printf(a, "remove the line from %s, then reboot", off->where))
-        ->command = prime ? "sudo prime-select on-demand && sudo reboot" : NULL;
+        ->command = suse    ? "sudo prime-select nvidia && sudo reboot"
+                    : prime ? "sudo prime-select on-demand && sudo reboot"
+                    : owned ? arena_printf(a,
+                                           "sudo sed -i -E 's/^[[:space:]]*(alias nvidia "
+                                           "off|blacklist nvidia|install nvidia .*false)"
+                                           "[[:space:]]*$/# &/' %s && sudo reboot",
+                                           str_shell_word(a, off->where))
+                            : NULL;
     return true;
 }
 
@@ -202,7 +187,8 @@ static bool is_signed_here(const struct host_nvidia *n, const char *folder)
 static bool ask_secure_boot(const struct host *h, struct arena *a, struct host_gpu *g)
 {
     const struct host_nvidia *n = &h->nvidia;
-    bool here = is_signed_here(n, "dkms/") || is_signed_here(n, "extra/nvidia/");
+    bool here = is_signed_here(n, "dkms/") || is_signed_here(n, "extra/nvidia/") ||
+                is_signed_here(n, "updates/nvidia.ko");
     if (!here || n->secure_boot.state != HOST_YES || n->key_enrolled.state != HOST_NO) {
         return false;
     }
@@ -217,6 +203,43 @@ static bool ask_secure_boot(const struct host *h, struct arena *a, struct host_g
     return true;
 }
 
+static const char akmods_cache[] = "/var/cache/akmods";
+
+/* "default" of openSUSE's "6.11.0-1-default", whose headers are kernel-default-devel. */
+static const char *kernel_flavour(const struct host *h)
+{
+    return h->kernel.state == HOST_YES && ends_with(h->kernel.value, "-longterm") ? "longterm"
+                                                                                  : "default";
+}
+
+const char *host_build_module(const struct host *h, struct arena *a, bool akmods)
+{
+    static const char *const red_hat[] = {"fedora", "rhel", "rocky", "almalinux", "centos"};
+    for (size_t i = 0; i < sizeof red_hat / sizeof *red_hat; i++) {
+        if (unloaded_on(h, red_hat[i])) {
+            return akmods ? "sudo dnf install kernel-devel-$(uname -r) && sudo akmods --force && "
+                            "sudo modprobe nvidia"
+                          : "sudo dnf install kernel-devel-$(uname -r) && sudo dkms autoinstall && "
+                            "sudo modprobe nvidia";
+        }
+    }
+    return unloaded_on(h, "debian") || unloaded_on(h, "ubuntu")
+               ? "sudo apt-get install linux-headers-$(uname -r) && sudo dkms autoinstall && sudo "
+                 "modprobe nvidia"
+           : unloaded_on(h, "arch") || unloaded_on(h, "manjaro")
+               ? "sudo pacman -S \"$(cat /usr/lib/modules/$(uname -r)/pkgbase)-headers\" && sudo "
+                 "dkms "
+                 "autoinstall && sudo modprobe nvidia"
+           : unloaded_on(h, "opensuse-tumbleweed") || unloaded_on(h, "opensuse-leap") ||
+                   unloaded_on(h, "sles")
+               ? arena_printf(
+                     a,
+                     "sudo zypper install kernel-%s-devel && sudo dkms autoinstall && sudo "
+                     "modprobe nvidia",
+                     kernel_flavour(h))
+               : NULL;
+}
+
 static bool ask_failed_build(const struct host *h, struct arena *a, struct host_gpu *g)
 {
     const struct host_nvidia *n = &h->nvidia;
@@ -224,26 +247,18 @@ static bool ask_failed_build(const struct host *h, struct arena *a, struct host_
         return false;
     }
     bool headers = n->headers.state != HOST_NO;
+    bool akmods = starts_with(n->build_log.where, akmods_cache);
     host_add_problem(a, g, "build-failed", HOST_NO,
-                     arena_printf(a, "DKMS did not build its module for the running kernel %s%s",
-                                  h->kernel.value,
+                     arena_printf(a, "%s did not build its module for the running kernel %s%s",
+                                  akmods ? "akmods" : "DKMS", h->kernel.value,
                                   headers ? "" : ": the headers of that kernel are missing"),
                      headers ? arena_printf(a,
                                             "read why in %s (a kernel newer than the driver is "
                                             "the usual reason: update the driver)",
                                             n->build_log.where)
                              : "install the headers of this kernel and build the module again")
-        ->command =
-        headers ? arena_printf(a, "tail -n 40 %s", n->build_log.where)
-        : unloaded_on(h, "debian") || unloaded_on(h, "ubuntu")
-            ? "sudo apt-get install linux-headers-$(uname -r) && sudo dkms autoinstall"
-        : unloaded_on(h, "fedora") || unloaded_on(h, "rhel") || unloaded_on(h, "rocky") ||
-                unloaded_on(h, "almalinux") || unloaded_on(h, "centos")
-            ? "sudo dnf install kernel-devel-$(uname -r) && sudo dkms autoinstall"
-        : unloaded_on(h, "arch") || unloaded_on(h, "manjaro")
-            ? "sudo pacman -S \"$(cat /usr/lib/modules/$(uname -r)/pkgbase)-headers\" && sudo dkms "
-              "autoinstall"
-            : NULL;
+        ->command = headers ? arena_printf(a, "sudo tail -n 40 %s", n->build_log.where)
+                            : host_build_module(h, a, akmods);
     return true;
 }
 
@@ -261,7 +276,8 @@ bool host_judge_unloaded(const struct host *h, struct arena *a, struct host_gpu 
 
 /* ------------------------------------------------------------------ facts */
 
-/* The word of Ubuntu's prime-select (package nvidia-prime), and what modprobe(8) may not load. */
+/* The word of Ubuntu's prime-select (package nvidia-prime) or openSUSE's (openSUSE/SUSEPrime:
+ * prime-select.sh, set_intel), and what modprobe(8) may not load. */
 static struct host_fact switched_off(struct host_look *l)
 {
     static const char prime[] = "/etc/prime-discrete";
@@ -270,6 +286,10 @@ static struct host_fact switched_off(struct host_look *l)
     struct str text, line;
     if (host_read(l, prime, &text) == 0 && str_is(str_trim(text), "off")) {
         return host_yes(prime, "off");
+    }
+    if (host_read(l, suse_prime, &text) == 0 &&
+        (str_starts(text, "intel") || str_starts(text, "amd"))) {
+        return host_yes(suse_prime, "off");
     }
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         struct root_dir files = host_entries(l, folders[i], "*.conf");
@@ -303,30 +323,113 @@ static struct host_fact secure_boot(struct host_look *l)
                          : host_unknown(path, "its form is not known");
 }
 
-/* The key of shim-signed (Ubuntu) or of DKMS (Debian), or that of akmods (README.secureboot) where
- * it built the module, in the list that shim hands on: MokListRT holds the certificates as they
- * are, in DER (shim, MokVars.txt). */
-static struct host_fact key_enrolled(struct host_look *l)
+enum { KEYS_MAX = 1 << 20 };
+
+/* Whether a certificate is in the list that shim hands on: MokListRT holds the certificates as they
+ * are, in DER (shim, MokVars.txt). False: the key cannot be read. */
+static bool key_listed(struct host_look *l, const char *path, struct host_fact *ret)
 {
-    enum { KEYS_MAX = 1 << 20 };
     static const char list[] =
         "/sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23";
+    struct str key, enrolled;
+    if (root_read(l->root, l->arena, path, KEYS_MAX, &key) < 0 || key.n < 64) {
+        return false;
+    }
+    int rc = root_read(l->root, l->arena, list, KEYS_MAX, &enrolled);
+    bool has = rc == 0 && memmem(enrolled.s, enrolled.n, key.s, key.n);
+    *ret = rc < 0 && rc != -ENOENT ? host_unknown(list, host_why(l, rc))
+           : has                   ? host_yes(path, NULL)
+                                   : host_no(path, "it is not enrolled");
+    return true;
+}
+
+/* openSUSE's packages make a key for each release of the driver when they build its modules
+ * (nvidia-open-driver-G06, kmp-post.sh: MOK-NAME-VERSION-RELEASE-FLAVOUR.der); the folder moved. */
+static struct host_fact suse_key_enrolled(struct host_look *l)
+{
+    static const char *const folders[] = {"/usr/share/nvidia-pubkeys", "/var/lib/nvidia-pubkeys"};
+    const char *version = driver_version(l->host, l->arena), *only = NULL, *own = NULL;
+    struct host_fact ret;
+    size_t keys = 0;
+    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
+        struct root_dir files = host_entries(l, folders[f], "MOK-nvidia*.der");
+        for (size_t i = 0; i < files.n; i++) {
+            only = path_join(l->arena, folders[f], files.names[i]);
+            own = version && strstr(files.names[i], version) ? only : own;
+            keys++;
+        }
+    }
+    const char *path = own ? own : keys == 1 ? only : NULL;
+    return path && key_listed(l, path, &ret) ? ret
+                                             : host_unknown(folders[0], "the key cannot be read");
+}
+
+/* The key of shim-signed (Ubuntu) or of DKMS (Debian), or that of akmods (README.secureboot) where
+ * it built the module. */
+static struct host_fact key_enrolled(struct host_look *l)
+{
     static const char *const keys[] = {"/var/lib/shim-signed/mok/MOK.der", "/var/lib/dkms/mok.pub",
                                        "/etc/pki/akmods/certs/public_key.der"};
     size_t n = sizeof keys / sizeof *keys;
+    struct host_fact ret;
+    if (is_signed_here(&l->host->nvidia, "updates/nvidia.ko")) {
+        return suse_key_enrolled(l);
+    }
     for (size_t i = is_signed_here(&l->host->nvidia, "extra/nvidia/") ? n - 1 : 0; i < n; i++) {
-        struct str key, enrolled;
-        if (root_read(l->root, l->arena, keys[i], KEYS_MAX, &key) < 0 || key.n < 64) {
-            continue;
+        if (key_listed(l, keys[i], &ret)) {
+            return ret;
         }
-        int rc = root_read(l->root, l->arena, list, KEYS_MAX, &enrolled);
-        if (rc < 0 && rc != -ENOENT) {
-            return host_unknown(list, host_why(l, rc));
-        }
-        bool has = rc == 0 && memmem(enrolled.s, enrolled.n, key.s, key.n);
-        return has ? host_yes(keys[i], NULL) : host_no(keys[i], "it is not enrolled");
     }
     return host_unknown(keys[0], "the key cannot be read");
+}
+
+/* Which module a package of the distribution has installed: by the module's name on Debian, by what
+ * packages leave elsewhere. Unknown where both or none is seen. */
+static struct host_fact installed_flavour(struct host_look *l)
+{
+    static const char pacman[] = "/var/lib/pacman/local";
+    const struct host_nvidia *n = &l->host->nvidia;
+    const char *version = driver_version(l->host, l->arena);
+    unsigned branch = version ? (unsigned)strtoul(version, NULL, 10) : 0;
+    if (is_signed_here(n, "/nvidia-current-open.ko") || is_signed_here(n, "/nvidia-current.ko")) {
+        bool open = is_signed_here(n, "-open.ko");
+        return host_yes(n->module_on_disk.where, open ? "open" : "proprietary");
+    }
+    struct root_dir packages = host_entries(l, pacman, "nvidia-open-*");
+    if (packages.n > 0) {
+        return host_yes(path_join(l->arena, pacman, packages.names[0]), "open");
+    }
+    // Ubuntu's: nvidia-dkms-570-open, nvidia-dkms-570-server-open, and the same without "-open".
+    const char *found[2] = {NULL, NULL};
+    for (size_t open = 0; branch && open < 2; open++) {
+        for (size_t server = 0; server < 2; server++) {
+            struct stat st;
+            const char *path = arena_printf(l->arena, "/usr/share/doc/nvidia-dkms-%u%s%s/copyright",
+                                            branch, server ? "-server" : "", open ? "-open" : "");
+            found[open] = root_stat(l->root, path, &st) == 0 ? path : found[open];
+        }
+    }
+    return found[0] && !found[1]   ? host_yes(found[0], "proprietary")
+           : found[1] && !found[0] ? host_yes(found[1], "open")
+                                   : n->flavour;
+}
+
+/* "nvidia/570.133.07-1-for-KERNEL.failed.log" of akmods, for the running kernel. */
+static struct host_fact akmods_log(struct host_look *l, struct host_fact otherwise)
+{
+    const struct host_fact *kernel = &l->host->kernel;
+    struct root_dir modules = host_entries(l, akmods_cache, "nvidia*");
+    for (size_t i = 0; kernel->state == HOST_YES && i < modules.n; i++) {
+        const char *folder = path_join(l->arena, akmods_cache, modules.names[i]);
+        struct root_dir logs = host_entries(l, folder, "*.failed.log");
+        const char *end = arena_printf(l->arena, "-for-%s.failed.log", kernel->value);
+        for (size_t k = 0; k < logs.n; k++) {
+            if (ends_with(logs.names[k], end)) {
+                return host_yes(path_join(l->arena, folder, logs.names[k]), NULL);
+            }
+        }
+    }
+    return otherwise;
 }
 
 /* "/var/lib/dkms/nvidia/550.90.07/build/make.log" stays where a build failed: dkms(8). */
@@ -346,7 +449,21 @@ static struct host_fact build_log(struct host_look *l)
             }
         }
     }
-    return host_no(top, "no build of a module called nvidia failed");
+    return akmods_log(l, host_no(top, "no build of a module called nvidia failed"));
+}
+
+/* Arch removes the modules of the kernel that runs when it installs another. */
+static bool kernel_replaced(struct host_look *l, const char *kernel)
+{
+    struct stat st;
+    const char *own = arena_printf(l->arena, "/lib/modules/%s", kernel);
+    struct root_dir kernels = host_entries(l, "/lib/modules", "[0-9]*");
+    bool other = false;
+    for (size_t i = 0; i < kernels.n && !other; i++) {
+        const char *folder = path_join(l->arena, "/lib/modules", kernels.names[i]);
+        other = root_stat(l->root, path_join(l->arena, folder, "modules.dep"), &st) == 0;
+    }
+    return other && root_stat(l->root, own, &st) == -ENOENT;
 }
 
 void host_collect_unloaded(struct host_look *l)
@@ -357,7 +474,12 @@ void host_collect_unloaded(struct host_look *l)
     n->switched_off = switched_off(l);
     n->secure_boot = secure_boot(l);
     n->key_enrolled = key_enrolled(l);
+    if (n->flavour.state != HOST_YES && n->module.state != HOST_YES &&
+        n->module_on_disk.state == HOST_YES) {
+        n->flavour = installed_flavour(l);
+    }
     n->build_log = build_log(l);
+    n->kernel_replaced = kernel && kernel_replaced(l, h->kernel.value);
     n->headers =
         kernel ? host_presence(l, arena_printf(l->arena, "/lib/modules/%s/build", h->kernel.value),
                                arena_printf(l->arena, "/lib/modules/%s", h->kernel.value))

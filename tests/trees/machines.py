@@ -158,6 +158,20 @@ UBUNTU = {"/usr/lib/os-release": "ID=ubuntu\nID_LIKE=debian\n"}
 RTX5090 = ("0000:01:00.0", 0x2b85, "NVIDIA GeForce RTX 5090")
 FAILED_BUILD = {"/var/lib/dkms/nvidia/550.90.07/build/make.log": "make: *** [Makefile:85] Error 2\n"}
 
+GTX1080 = ("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080")
+FEDORA = {"/usr/lib/os-release": "ID=fedora\nVERSION_ID=41\n"}
+ARCH = {"/usr/lib/os-release": "ID=arch\n"}
+TUMBLEWEED = {"/usr/lib/os-release": "ID=\"opensuse-tumbleweed\"\nID_LIKE=\"opensuse suse\"\n"}
+
+
+def suse_keys(*, enrolled=False):
+    """openSUSE's packages make a key for each release of the driver."""
+    keys = "/usr/share/nvidia-pubkeys/MOK-nvidia-driver-G06-"
+    return {EFIVARS + "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": "\6\0\0\0\1",
+            keys + "550.90.07-12.1-default.der": MOK, keys + "535.1-1.1-default.der": MOK.replace("this", "that"),
+            MOK_LIST: "\6\0\0\0header" + (MOK if enrolled else MOK.replace("this", "that")) + "end"}
+
+
 MACHINES = {
     # NVIDIA, in order
     "geforce-desktop": (0, merged(system(), nvidia("550.90.07", RTX4090))),
@@ -239,6 +253,35 @@ MACHINES = {
     "gtx1080-open-module": (1, merged(
         system(), nvidia_module("550.90.07"), nvidia_libraries("550.90.07"),
         nvidia_gpus(("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"), driver=None))),
+    "gtx1080-open-module-debian-on-disk": (1, not_loaded(
+        GTX1080, module="updates/dkms/nvidia-current-open.ko.xz")),
+    "gtx1080-open-module-ubuntu-on-disk": (1, not_loaded(
+        GTX1080, UBUNTU, {"/usr/share/doc/nvidia-dkms-550-open/copyright": "MIT"})),
+    "gtx1080-open-module-arch-on-disk": (1, not_loaded(
+        GTX1080, ARCH, {"/var/lib/pacman/local/nvidia-open-dkms-550.90.07-1/desc": ""})),
+    "gtx1080-open-module-fedora": (1, merged(
+        system(), FEDORA, nvidia_module("550.90.07"), nvidia_libraries("550.90.07"),
+        nvidia_gpus(GTX1080, driver=None))),
+    "rtx5090-proprietary-module-ubuntu-on-disk": (1, not_loaded(
+        RTX5090, UBUNTU, {"/usr/share/doc/nvidia-dkms-570-server/copyright": "NVIDIA"},
+        version="570.133.07")),
+    "rtx5090-driver-550-fedora": (1, not_loaded(RTX5090, FEDORA, module="extra/nvidia/nvidia.ko.xz")),
+    "rtx5090-driver-550-debian": (1, not_loaded(RTX5090)),
+    "akmods-failed-fedora": (1, not_loaded(RTX4090, FEDORA, {
+        "/var/cache/akmods/nvidia/550.90.07-1-for-6.8.0-45-generic.failed.log": "error\n"}, module=None)),
+    "akmods-failed-for-another-kernel": (1, not_loaded(RTX4090, FEDORA, {
+        "/var/cache/akmods/nvidia/550.90.07-1-for-6.7.0-1.failed.log": "error\n"}, module=None)),
+    "arch-kernel-replaced": (1, merged(
+        system(), ARCH, nvidia_gpus(RTX4090, driver=None), nvidia_libraries("550.90.07"),
+        {"/lib/modules/6.9.1-arch1-1/modules.dep": "updates/dkms/nvidia.ko:\n"})),
+    "suse-prime-intel": (1, not_loaded(RTX4090, TUMBLEWEED, {"/etc/prime/current_type": "intel2\n"},
+                                       module="updates/nvidia.ko.zst")),
+    "suse-prime-offload": (1, not_loaded(RTX4090, TUMBLEWEED, {"/etc/prime/current_type": "offload\n"},
+                                         module="updates/nvidia.ko.zst")),
+    "suse-key-not-enrolled": (1, not_loaded(RTX4090, TUMBLEWEED, suse_keys(), module="updates/nvidia.ko.zst")),
+    "suse-key-enrolled": (1, not_loaded(RTX4090, TUMBLEWEED, suse_keys(enrolled=True),
+                                        module="updates/nvidia.ko.zst")),
+    "dkms-failed-suse": (1, not_loaded(RTX4090, TUMBLEWEED, FAILED_BUILD, module=None)),
     "gtx1080-driver-590": (1, not_loaded(("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"),
                                          UBUNTU, version="590.48.01")),
     "prime-select-intel": (1, not_loaded(RTX4090, UBUNTU, {"/etc/prime-discrete": "off\n"})),
