@@ -97,7 +97,9 @@ int form_compute(struct ask *k, struct gm_err *err)
             compute_rows(k, &t, m);
         }
     }
-    bool where = k->q->asked & (ASKED_FOLDER | ASKED_GPU) || k->q->said & SAID_NATIVE;
+    bool named = k->q->named & (NAMED_GPU | NAMED_SM | NAMED_PCI); // "do RTX 3060 cards ..."
+    unsigned places = named ? ASKED_FOLDER : ASKED_FOLDER | ASKED_GPU;
+    bool where = k->q->asked & places || k->q->said & SAID_NATIVE;
     if ((k->q->said & SAID_DOES && t.lines.n != 1) || (where && !(k->q->said & SAID_NATIVE)) ||
         (where && k->q->said & SAID_DOES)) {
         return 0; // the answer depends on the device
