@@ -117,6 +117,8 @@ def trees(two, seed):
     """check, fix, why and explain of Windows trees, and snapshots that the other executable reads."""
     sample = seed.sample(check.CASES, 12)
     for number, (name, make, target, status, *_) in enumerate(check.CASES):
+        if make is check.unreadable_program:
+            continue  # a dangling link, which Wine does not list
         tree = two.folder / f"tree {number}"
         tree.mkdir()
         make(tree)
