@@ -71,8 +71,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)pe_dependent_load_flags(&e);
     (void)pe_version_read(&e);
     (void)pe_version_text(&arena, &e, "ProductVersion");
-    struct str manifest = pe_manifest(&e);
-    assert(manifest.n == 0 || (const unsigned char *)manifest.s + manifest.n <= data + size);
+    for (uint32_t id = 0; id < 3; id++) {
+        struct str manifest = id ? pe_manifest_numbered(&e, id) : pe_manifest(&e);
+        assert(manifest.n == 0 || (const unsigned char *)manifest.s + manifest.n <= data + size);
+    }
     see_apiset(&arena, &e);
     assert(pe_machine_name(&arena, e.machine));
     arena_release(&arena);
