@@ -130,6 +130,11 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "tiny base small medium large-v3 turbo distil-large-v3" -- "$cur")
         return
         ;;
+    choose:--compute-type)
+        mapfile -t COMPREPLY < <(
+            compgen -W "float16 float32 int8 int8_float16 int8_float32" -- "$cur")
+        return
+        ;;
     needs:--compute)
         mapfile -t COMPREPLY < <(compgen -W "float16 float32 int8_float16 int8_float32" -- "$cur")
         return

@@ -6,6 +6,19 @@ function __gpumend_commands
     printf '%s\n' --help --version --licenses
 end
 
+# The keys of `gpumend kb --with`, and behind "KEY=" its values.
+function __gpumend_kb_with
+    set -l key (string replace -rf '^([^=]+)=.*' '$1' -- (commandline -ct))
+    for row in (gpumend kb --keys 2>/dev/null)
+        set -l words (string split ' ' -- $row)
+        if test -z "$key"
+            echo "$words[1]="
+        else if test "$words[1]" = "$key"; and test (count $words) -gt 1
+            printf "$key=%s\n" $words[2..-1]
+        end
+    end
+end
+
 # The values of COMMAND:OPTION; false: it has none of its own.
 function __gpumend_values -a key
     switch $key
@@ -29,6 +42,10 @@ function __gpumend_values -a key
             printf '%s\n' auto cuda rocm cpu
         case needs:--as
             printf '%s\n' nfd cel require-cuda slurm slurm-extra wheel-variant
+        case choose:--compute-type
+            printf '%s\n' float16 float32 int8 int8_float16 int8_float32
+        case kb:--with
+            __gpumend_kb_with
         case needs:--compute
             printf '%s\n' float16 float32 int8_float16 int8_float32
         case '*:--pid'

@@ -27,7 +27,12 @@ CASES = (("gpumend wh", {"why"}), ("gpumend check --cpu x86-64-v3", {"x86-64-v3"
          ("gpumend container check", {"check"}), ("gpumend container podm", {"podman"}),
          ("gpumend explain import-o", {"import-order"}), ("gpumend check --root /et", {"etc"}),
          ("gpumend why --exe /et", {"etc"}), ("gpumend export promet", {"prometheus"}),
-         ("gpumend choose --app ctr", {"ctranslate2"}))
+         ("gpumend choose --app ctr", {"ctranslate2"}),
+         ("gpumend choose --compute-type int8_", {"int8_float16", "int8_float32"}))
+# Keys and values of kb: fish offers "os=windows", zsh "windows" behind "os=".
+KEYS = (("gpumend kb newest --with cud", {"cuda", "cudnn"}),
+        ("gpumend kb newest --with os=w", {"windows", "wsl"}),
+        ("gpumend kb --with ctranslate2=4.4", {"4.4.0"}))
 # The widget completes; every list goes to a file instead of the screen.
 ZSH = """
 PS1='$ '; unset RPS1; setopt no_beep no_list_beep
@@ -119,6 +124,9 @@ def of_shell(name, shell, exe):
     for line, wanted in CASES:
         offered = shell.offers(line)
         check(f"{name}: {line}", wanted <= offered, offered)
+    for line, wanted in KEYS:
+        offered = {word.rstrip("=").rpartition("=")[2] for word in shell.offers(line)}
+        check(f"{name}: {line}", wanted <= offered and "driver" not in offered, offered)
     check(f"{name}: nothing for a value that only the user knows", not shell.offers("gpumend check --glibc "))
 
 
