@@ -56,24 +56,29 @@ struct finder {
     struct winldr_pathfinder answer;
 };
 
-/* "__version__ = version = '1.9.1'"; 0: not there. */
+/* The line "__version__ = version = '1.9.1'", before which the name stands in other lines; 0: there
+ * is none. */
 static uint64_t release_of(struct winldr_files *f, const struct winldr_python *py)
 {
-    struct str text;
-    uint64_t major = 0, minor = 0;
+    struct str text, line;
     const char *path = winldr_below(f, py->site, "cuda\\pathfinder\\_version.py");
     if (!winldr_read_text(f, path, &text)) {
         return 0;
     }
-    size_t at = str_find(text, "__version__");
-    struct str rest = {text.s + at, text.n - at};
-    while (rest.n && *rest.s != '\'' && *rest.s != '"') {
-        rest = (struct str){rest.s + 1, rest.n - 1};
+    while (str_line(&text, &line)) {
+        uint64_t major = 0, minor = 0;
+        if (!str_starts(line, "__version__ =")) {
+            continue;
+        }
+        while (line.n && *line.s != '\'' && *line.s != '"') {
+            line = (struct str){line.s + 1, line.n - 1};
+        }
+        line = line.n ? (struct str){line.s + 1, line.n - 1} : line;
+        bool good =
+            str_u64(str_cut(&line, '.'), &major) && line.s && str_u64(str_cut(&line, '.'), &minor);
+        return good && minor < 100 ? major * 100 + minor : 0;
     }
-    rest = rest.n ? (struct str){rest.s + 1, rest.n - 1} : rest;
-    bool good =
-        str_u64(str_cut(&rest, '.'), &major) && rest.s && str_u64(str_cut(&rest, '.'), &minor);
-    return good && minor < 100 ? major * 100 + minor : 0;
+    return 0;
 }
 
 static bool is_usable(struct finder *q, const char *path)

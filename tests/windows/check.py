@@ -775,7 +775,10 @@ def text(tree, path, contents=""):
 
 
 def pathfinder(tree, release="1.9.1"):
-    text(tree, SITE + "cuda/pathfinder/_version.py", f"__version__ = version = '{release}'\n")
+    """Its _version.py, as setuptools-scm writes it."""
+    text(tree, SITE + "cuda/pathfinder/_version.py",
+         '__all__ = ["__version__", "version"]\nversion: str\n__version__: str\n'
+         f"__version__ = version = '{release}'\n")
 
 
 def numba_cuda(tree, release="1.9.1", bindings=True, **variables):
