@@ -307,9 +307,10 @@ static const char *asked_version(struct ask *k)
 {
     const struct question_span *s = k->q->n_spans ? &k->q->spans[0] : NULL;
     bool range = s && s->from && s->to && strcmp(s->from, s->to) != 0;
-    return range           ? arena_printf(k->a, " %s to %s", s->from, s->to)
-           : k->q->version ? arena_printf(k->a, " %s", k->q->version)
-                           : "";
+    return k->q->n_spans > 1 ? ""
+           : range           ? arena_printf(k->a, " %s to %s", s->from, s->to)
+           : k->q->version   ? arena_printf(k->a, " %s", k->q->version)
+                             : "";
 }
 
 /* " (2.0.0 to 2.15.0)": the releases whose builds were judged. */

@@ -212,6 +212,21 @@ bool reading_any_left(const struct reading *r)
     return false;
 }
 
+static bool is_capability_of_gpu(struct reading *r, const struct kb_gpus *gpus, const char *text)
+{
+    const struct question_values *names = &r->q->values[KEY_GPU];
+    for (size_t i = 0; i < names->n; i++) {
+        struct kb_gpu_list found = {{0}};
+        kb_gpus_named(r->a, gpus, names->items[i], &found);
+        for (size_t k = 0; k < found.items.n; k++) {
+            if (strcmp(kb_gpu_value(found.items.items[k]), text) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* What the question says twice: "sm_61 (Pascal)", "gfx906 (MI50)", "GTX 1080 (6.1)". Names that
  * agree with the number are dropped; those that do not agree stay, and no form takes both. */
 static void drop_glosses(struct reading *r, const struct kb_gpus *gpus)
@@ -234,30 +249,17 @@ static void drop_glosses(struct reading *r, const struct kb_gpus *gpus)
         bool found = false;
         for (size_t i = 0; i < gpus->n && !found; i++) {
             const char *value = kb_gpu_value(&gpus->rows[i]);
-            found = strcmp(gpus->rows[i].generation, q->values[KEY_GENERATION].items[g]) == 0 &&
-                    (reading_in_list(q->values[KEY_SM].items, q->values[KEY_SM].n, value) ||
-                     reading_in_list(q->values[KEY_GFX].items, q->values[KEY_GFX].n, value));
+            bool given = reading_in_list(q->values[KEY_SM].items, q->values[KEY_SM].n, value) ||
+                         reading_in_list(q->values[KEY_GFX].items, q->values[KEY_GFX].n, value) ||
+                         (q->package && is_capability_of_gpu(r, gpus, value));
+            found =
+                given && strcmp(gpus->rows[i].generation, q->values[KEY_GENERATION].items[g]) == 0;
         }
         agree = agree && found;
     }
     if (agree) {
         reading_key_remove(q, KEY_GENERATION);
     }
-}
-
-static bool is_capability_of_gpu(struct reading *r, const struct kb_gpus *gpus, const char *text)
-{
-    const struct question_values *names = &r->q->values[KEY_GPU];
-    for (size_t i = 0; i < names->n; i++) {
-        struct kb_gpu_list found = {{0}};
-        kb_gpus_named(r->a, gpus, names->items[i], &found);
-        for (size_t k = 0; k < found.items.n; k++) {
-            if (strcmp(kb_gpu_value(found.items.items[k]), text) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
 }
 
 /* ------------------------------------------------------------------ models, parts of CUDA */

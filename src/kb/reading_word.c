@@ -79,6 +79,19 @@ static bool read_l4t(struct reading *r, size_t i)
     return true;
 }
 
+/* "cuda118" where a package has a build of that name; else it is CUDA's release. */
+static bool names_build(const struct reading *r, const char *word)
+{
+    bool shape =
+        starts_with(word, "cuda") && strlen(word) == 7 && strspn(word + 4, "0123456789") == 3;
+    for (size_t i = 0; shape && i < r->builds.n; i++) {
+        if (strcmp(r->builds.rows[i].build, word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool reading_shape(struct reading *r, size_t i)
 {
     struct question *q = r->q;
@@ -96,7 +109,7 @@ bool reading_shape(struct reading *r, size_t i)
         reading_key_add(q, KEY_LIBRARY, raw);
     } else if (is_branch(word)) {
         reading_key_add(q, KEY_DRIVER, word + 1);
-    } else if (is_build(word)) {
+    } else if (is_build(word) || names_build(r, word)) {
         reading_key_add(q, KEY_BUILD, word);
     } else if (starts_with(word, "manylinux") && (word[9] == '_' || str_is_digit(word[9]))) {
         reading_key_add(q, KEY_TAG, word);
