@@ -149,29 +149,11 @@ static const char *any_gpu_alone(const struct model *m)
     return name;
 }
 
-static bool belongs_to_import(const struct model_process *p, int load)
-{
-    bool found = load < 0; // the start
-    for (size_t i = 0; i < p->attempts.n && !found; i++) {
-        const struct model_attempt *at = &p->attempts.items[i];
-        found = at->failed && at->required && at->phase == MODEL_IMPORT &&
-                (size_t)load >= at->first_load && (size_t)load < at->first_load + at->n_loads;
-    }
-    return found;
-}
-
-/* The library of the driver for want of which a start or an import fails, or NULL: an extension
- * with libcuda.so.1 among its DT_NEEDED asks for the driver on every device. */
 static const char *driver_at_import(struct diag *d, const struct model_process *p)
 {
-    for (size_t i = 0; p->ldso && i < p->ldso->requests.n; i++) {
-        const struct ldso_request *r = p->ldso->requests.items[i];
-        if (r->kind == LDSO_NEEDED && r->outcome == LDSO_NOT_FOUND &&
-            diag_is_driver_library(d, r->name) && belongs_to_import(p, r->load)) {
-            return r->name;
-        }
-    }
-    return NULL;
+    const struct model_attempt *at;
+    const struct ldso_request *r = diag_driver_at_import(d, p, &at);
+    return r ? r->name : NULL;
 }
 
 /* Whether the process computes on no CPU here, whatever the environment has. */
@@ -243,7 +225,8 @@ static enum diag_verdict verdict_of_one(struct diag *d, const struct model_proce
             }
         }
     }
-    return is_judged(p) && !is_no_cpu_program(d, p) ? DIAG_OK : DIAG_CANNOT_TELL;
+    return is_judged(p) && !is_no_cpu_program(d, p) && !diag_is_driverless(d, p) ? DIAG_OK
+                                                                                 : DIAG_CANNOT_TELL;
 }
 
 /* That of the worst order in which its parts can be used. */

@@ -311,6 +311,13 @@ void diag_rule_relative(struct diag *d);
 void diag_rule_extension(struct diag *d);
 void diag_rule_environment(struct diag *d);
 void diag_rule_live(struct diag *d);
+void diag_rule_driverless(struct diag *d);
+/* The request for a library of NVIDIA's driver for want of which a start or an import fails on
+ * every device, or NULL. *ret_attempt: the import; NULL: the start (driverless.c). */
+const struct ldso_request *diag_driver_at_import(struct diag *d, const struct model_process *p,
+                                                 const struct model_attempt **ret_attempt);
+/* The same, on a system that is known to have no GPU of NVIDIA. */
+bool diag_is_driverless(struct diag *d, const struct model_process *p);
 void diag_rule_devices(struct diag *d);
 void diag_rule_drivers(struct diag *d);
 

@@ -134,7 +134,8 @@ static bool is_fine(struct diag *d, const struct model_process *p)
 {
     struct diag_failure *failures = NULL;
     return p->ldso && !p->error && !p->unknown.n && !p->ldso->start_failed &&
-           !p->ldso->loader.missing && diag_failures(d, p, &failures) == 0 && !has_error(d, p);
+           !p->ldso->loader.missing && diag_failures(d, p, &failures) == 0 && !has_error(d, p) &&
+           !diag_is_driverless(d, p);
 }
 
 static bool group_is_fine(struct diag *d, size_t group, size_t *ret_orders)
@@ -326,7 +327,7 @@ void diag_judge(struct model *m, struct diag_report *ret)
         diag_rule_environment, diag_rule_live,         diag_rule_devices,     diag_rule_drivers,
         diag_rule_precedence,  diag_rule_injected,     diag_rule_engines,     diag_rule_builds,
         diag_rule_kernels,     diag_rule_arm,          diag_rule_gfx,         diag_rule_built_with,
-        diag_rule_compute,     diag_rule_requirements, diag_rule_overwritten,
+        diag_rule_compute,     diag_rule_requirements, diag_rule_overwritten, diag_rule_driverless,
     };
     struct diag_report report = {0};
     struct diag d = {.m = m, .a = m->arena, .report = &report};

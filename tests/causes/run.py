@@ -250,7 +250,7 @@ def cupy_whole(tree):
 FOR_CPU = {"cpu-use": (without_cublas, "broken", "ok", {"note"}),
            "cpu-import": (import_of_cublas, "broken", "broken", {"error"}),
            "cpu-import-of-a-cut-file": (mixed_at_import, "broken", "broken", {"error"}),
-           "cpu-import-of-the-driver": (driver_at_import, "ok", "unknown", set()),
+           "cpu-import-of-the-driver": (driver_at_import, "broken", "broken", {"error"}),
            "cpu-cupy": (cupy_at_use, "broken", "broken", {"error"}),
            "cpu-cupy-whole": (cupy_whole, "ok", "unknown", set())}
 
@@ -266,6 +266,18 @@ def told_for_cpu(exe, folder, build, plain, verdict, severities):
             yield "%s: %s: %s" % (args, document["verdict"], [told(f) for f in document["findings"]])
     if not severities <= {f["severity"] for f in document["findings"]}:
         yield "severities: %s" % [told(f) for f in document["findings"]]
+
+
+def of_an_image(exe, folder):
+    """An image whose import needs the driver, on a host without a GPU: neither ok nor its fault."""
+    tree, host = Tree(folder / "tree"), Tree(folder / "host")
+    driver_at_import(tree)
+    host.machine(system())
+    document = check(exe, tree, {"args": ["--host", str(host.top)]})
+    if document["verdict"] != "unknown" or document["fine"] or serious(document):
+        yield "%s: %s" % (document["verdict"], document["fine"])
+    if not any("libcuda.so.1 of NVIDIA's driver" in note for note in document["notes"]):
+        yield "not told: %s" % document["notes"]
 
 
 def every_cause(exe):
@@ -293,6 +305,7 @@ def tests(exe, show):
         yield name, lambda folder, r=row: list(told_without_gpu(exe, folder, *r))
     for name, row in FOR_CPU.items():
         yield name, lambda folder, r=row: list(told_for_cpu(exe, folder, *r))
+    yield "image-that-imports-the-driver", lambda folder: list(of_an_image(exe, folder))
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
     for name, test in live.ANSWERS.items():
