@@ -25,10 +25,21 @@ static size_t cuda_word(const struct reading *r, size_t before)
     return before;
 }
 
+/* "451.48", "535.104.05": nothing else here has a release like that. */
+static bool is_driver_release(const char *word)
+{
+    return strspn(word, "0123456789") == 3 && word[3] == '.' && strlen(word) >= 6;
+}
+
 /* "which did 1.1.0 have", "added Python 3.12 and dropped 3.7": a version of what was named last;
  * one of three parts or more is a package's. */
 static void read_loose(struct reading *r, size_t i)
 {
+    if (!r->q->package && !(r->q->named & NAMED_DRIVER) && is_driver_release(r->q->words[i])) {
+        reading_key_add(r->q, KEY_DRIVER, r->q->words[i]);
+        r->claims[i] = CLAIM_DONE;
+        return;
+    }
     size_t cuda = cuda_word(r, i);
     if (!r->q->package && !(r->q->named & NAMED_CUDA) && cuda < i && strlen(r->q->words[i]) <= 5) {
         reading_key_add(r->q, KEY_CUDA, r->q->words[i]);
