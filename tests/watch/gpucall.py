@@ -257,7 +257,7 @@ def design(bench):
     for name, program in (("static", bench.static), ("dynamic", bench.dynamic)):
         status, out, errors = bench.run(program, "design", table=table)
         bench.case(f"by design, {name}", [
-            differs("results", (status, out), (0, "600 1 201 1\n")),
+            differs("results", (status, out), (0, "600 1 201 1 1\n")),
             differs("told", [l for l in errors.splitlines() if "GPU call" in l], [])])
     events, _ = bench.events(bench.static, "design", table="cuDeviceGetAttribute return 700\n")
     bench.case("the same call, another error", [

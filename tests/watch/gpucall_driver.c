@@ -39,11 +39,16 @@ int cuMemAlloc_v2(uint64_t *at, size_t n)
     return result;
 }
 
-/* As the driver has it: the form _v2 belongs to versions from 3020 on. */
+/* As the driver has it: the form _v2 belongs to versions from 3020 on, and a version newer than its
+ * own is an invalid value (580.159.04, asked for 13.2). */
 int cuGetProcAddress_v2(const char *name, void **ret, int version, uint64_t flags, int *status)
 {
     (void)flags;
     FAKE(cuGetProcAddress_v2);
+    *ret = NULL;
+    if (version > 13000) {
+        return 1;
+    }
     char newer[128];
     void *self = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     snprintf(newer, sizeof newer, "%s_v2", name);

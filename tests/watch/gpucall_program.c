@@ -111,11 +111,15 @@ static void by_design(void)
     int (*current)(void **) = (int (*)(void **))dlsym(driver, "cuCtxGetCurrent");
     int (*of_device)(int *, int, int) =
         (int (*)(int *, int, int))dlsym(driver, "cuDeviceGetAttribute");
+    int (*function)(const char *, void **, int, uint64_t, int *) =
+        (int (*)(const char *, void **, int, uint64_t, int *))dlsym(driver, "cuGetProcAddress_v2");
     int value;
+    void *found;
     printf("%d", cudaStreamQuery(NULL));
     printf(" %d", attribute(&value, 1, (uintptr_t)from));
     printf(" %d", current(&context));
-    printf(" %d\n", of_device(&value, 99999, 0));
+    printf(" %d", of_device(&value, 99999, 0));
+    printf(" %d\n", function("cuMemAlloc", &found, 99999, 0, NULL));
 }
 
 static void many_arguments(void)
