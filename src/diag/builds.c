@@ -63,9 +63,11 @@ bool diag_is_for_absent_gpu(struct diag *d, const struct diag_failure *x)
            (build == MODEL_BUILD_HIP && here.no_amd && here.nvidia);
 }
 
+/* NULL too where the program does not import it. */
 static struct py_dist *built_dist(struct diag *d, const char *name)
 {
-    return d->m->env ? py_env_by_dist(d->m->env, name) : NULL;
+    struct py_dist *dist = d->m->env ? py_env_by_dist(d->m->env, name) : NULL;
+    return dist && diag_may_be_imported(d, dist) ? dist : NULL;
 }
 
 static const char *title(struct diag *d, const struct py_dist *dist)

@@ -218,6 +218,10 @@ bool diag_requirement(struct diag *d, const char *package, const char *pattern,
 /* A release of the package for an older glibc; says what this one asks for (builtwith.c). */
 bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 
+/* False where it is known what the program imports, and this is not among it: what is wrong with
+ * the distribution is not met then. */
+bool diag_may_be_imported(const struct diag *d, const struct py_dist *dist);
+
 /* Notes the processes that import the distribution. */
 void diag_seen_where_imported(struct diag *d, struct diag_finding *f, const struct py_dist *dist);
 

@@ -44,6 +44,19 @@ static bool package_is_there(struct diag *d, const char *package)
     return module.kind != PY_MODULE_NONE;
 }
 
+bool diag_may_be_imported(const struct diag *d, const struct py_dist *dist)
+{
+    bool may = !d->m->imports_named && !d->m->pid;
+    for (size_t i = 0; i < d->m->processes.n && !may; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        may = p->unknown.n > 0;
+        for (size_t k = 0; k < p->imported.n && !may; k++) {
+            may = strcmp(p->imported.items[k], dist->name) == 0;
+        }
+    }
+    return may;
+}
+
 void diag_seen_where_imported(struct diag *d, struct diag_finding *f, const struct py_dist *dist)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
@@ -105,6 +118,9 @@ static void need_fails(struct diag *d, const struct py_dist *dist, const struct 
                  arena_printf(d->a, "%s %s does not work with %s %s: its first use fails.",
                               dist->name_normal, dist->version, have->name_normal, have->version));
     f->stage = DIAG_STAGE_USE;
+    if (f->askers.n == 0) { // the finding is that of the distribution
+        VEC_PUSH(d->a, &f->askers, dist->name_normal);
+    }
     diag_seen_where_imported(d, f, dist);
     diag_evidence(d, f, "it works with %s%s: knowledge base, row %s", need->package, need->versions,
                   row->id);
@@ -232,8 +248,11 @@ void diag_rule_requirements(struct diag *d)
     }
     struct py_marker_env markers = model_markers(d->m);
     for (size_t i = 0; i < d->m->known.n; i++) {
-        rule_imports(d, d->m->known.items[i]);
-        rule_known_to_fail(d, d->m->known.items[i]);
+        const struct py_dist *dist = d->m->known.items[i];
+        if (diag_may_be_imported(d, dist)) {
+            rule_imports(d, dist);
+            rule_known_to_fail(d, dist);
+        }
     }
     for (size_t i = 0; i < d->m->known.n; i++) {
         rule_declared(d, d->m->known.items[i], &markers);

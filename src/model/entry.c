@@ -507,6 +507,7 @@ void model_add_default_scripts(struct model *m, const char *const *names, size_t
 {
     struct candidates c = {.m = m};
     find_candidates(&c);
+    m->imports_named = n > 0;
     if (n) {
         (void)model_add_imports(m, names, n); // kept in the model
     } else {

@@ -136,6 +136,7 @@ struct model {
     const struct model_live *live;               // the live process as it was read, or NULL
     struct py_env *live_env;   // the environment that it was started in, or NULL: not known
     bool for_cpu;              // the program is to compute on the CPU
+    bool imports_named;        // the caller said what the program imports
     const char *unsure;        // why nothing can be called fine here, a sentence; or NULL
     const char *entry_missing; // of an image: the program that it starts and does not have; or NULL
     const char *entry_missing_for; // ... and the script whose first line names it; or NULL

@@ -131,13 +131,13 @@ static const char *nvrtc_set(struct planner *p, const struct asker *x, int major
     return b && b->cuda && strchr(b->cuda, '.') ? arena_printf(p->a, "==%s.*", b->cuda) : set;
 }
 
-/* A library that no row says who asks for: the package that brings it. */
-static void want_library(struct planner *p, const struct asker *x, const char *soname)
+/* A library that no row says who asks for: the package that brings it. False: none is known. */
+static bool want_library(struct planner *p, const struct asker *x, const char *soname)
 {
     const struct kb_provide *row = NULL;
     const struct kb_provider *v = plan_knowledge_provider(&p->k, soname, cuda_major_of(p, x), &row);
     if (!v || (x && asks_for(x, v->package))) {
-        return;
+        return v != NULL;
     }
     struct plan_solve_need need;
     bool nvrtc = strstr(v->package, "nvrtc") != NULL;
@@ -146,29 +146,35 @@ static void want_library(struct planner *p, const struct asker *x, const char *s
         arena_printf(p->a, "knowledge base, provides/%s: it brings %s", row->id, soname);
     for (size_t i = 0; i < p->needs.n; i++) {
         if (strcmp(p->needs.items[i].package, v->package) == 0) {
-            return;
+            return true;
         }
     }
     if (plan_solve_need_init(p->a, v->package, set, source, &need)) {
         need.strict = need.files = true;
         VEC_PUSH(p->a, &p->needs, need);
     }
+    return true;
 }
 
-static void want_libraries(struct planner *p, const struct diag_finding *f)
+/* False: no set of versions answers the finding, whose culprit is no library and is not asked for.
+ */
+static bool want_libraries(struct planner *p, const struct diag_finding *f)
 {
     struct asker *x = NULL;
+    bool any = false;
     for (size_t i = 0; i < f->askers.n; i++) {
         struct asker *one = asker_of(p, f->askers.items[i]);
         if (one) {
             one->cudnn = one->cudnn || names_cudnn(f);
+            any = any || asks_for(one, f->culprit);
             x = one;
         }
     }
-    want_library(p, x, f->culprit);
+    any = want_library(p, x, f->culprit) || any;
     for (size_t i = 0; i < f->likewise.n; i++) {
-        want_library(p, x, f->likewise.items[i]);
+        any = want_library(p, x, f->likewise.items[i]) || any;
     }
+    return any;
 }
 
 static bool must_move(struct planner *p, const char *name)
@@ -243,8 +249,7 @@ static void read_findings(struct planner *p, const struct diag_report *report)
         } else if (is_about_the_build(f)) {
             want_build(p, f);
             VEC_PUSH(p->a, &p->findings, f);
-        } else if (has_package_repair(f) || may_do_without_cudnn(p, f)) {
-            want_libraries(p, f);
+        } else if ((has_package_repair(f) || may_do_without_cudnn(p, f)) && want_libraries(p, f)) {
             VEC_PUSH(p->a, &p->findings, f);
         }
     }

@@ -220,6 +220,16 @@ def numba_cuda_numpy(t, bad):
     t.dist("numpy", "2.5.5" if bad else "2.4.6", [])
 
 
+@case("packages-conflict", "python-dep-conflict", "numpy", evidence="row numba-cuda-0")
+def numba_cuda_numpy_of_another(t, bad):
+    """Not met by a program that imports another package."""
+    numba_cuda(t, False, "")
+    t.dist("numpy", "2.5.5", [])
+    t.put(t.site + "/cuda/bindings/__init__.py", "")
+    t.dist("cuda-bindings", "13.3.1", [])
+    return {"args": ["--import", "numba.cuda" if bad else "cuda.bindings"]}
+
+
 @case("library-missing", "lib-missing", "libcudart.so.13", repair="pip install nvidia-cuda-runtime",
       evidence=r'Failure finding "libcudart\.so\.13 or libcudart\.so\.12"')
 def numba_cuda_import(t, bad):

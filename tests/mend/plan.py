@@ -17,6 +17,7 @@ import fnmatch
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 sys.path.insert(0, str(TOP / "tests/causes"))
 import cases  # noqa: E402
+import imports  # noqa: E402
 from tree import Tree  # noqa: E402
 
 # By its path: other folders have a run.py as well.
@@ -281,6 +283,26 @@ def run_case(exe, case, folder, show):
     return wrong
 
 
+def two_kinds(exe, folder):
+    """A library that nothing brings, asked for by one package, and a release of NumPy with which another
+    is known to fail: a way mends both only with a package for each."""
+    tree = Tree(folder, "")
+    imports.numba_cuda(tree, False, "")
+    tree.ctranslate2("4.8.5")
+    tree.dist("numpy", "2.5.5", [])
+    plan = fix(exe, tree, {})
+    if sorted({f["cause"] for f in plan["findings"]}) != ["library-missing", "packages-conflict"]:
+        yield "findings are %s" % [causes.told(f) for f in plan["findings"]]
+    for way in plan["ways"]:
+        said = " ".join(s["command"] or "" for s in way["steps"])
+        for i in way["mends"]:
+            conflict = plan["findings"][i]["cause"] == "packages-conflict"
+            if not re.search(r"numpy(<2\.5|==2\.[0-4]\.)" if conflict else "cublas", said):
+                yield "%r is said to mend: %s" % (said, causes.told(plan["findings"][i]))
+    if plan["left"]:
+        yield "no way for %s" % plan["left"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("exe", nargs="?", default=str(TOP / "build/gpumend"), metavar="GPUMEND")
@@ -306,6 +328,10 @@ def main():
             if state != "PASS":
                 print("%s %s" % (state, case.name) + "".join("\n     " + w for w in wrong),
                       flush=True)
+        if not args.only:
+            wrong = list(two_kinds(os.path.abspath(args.exe), Path(folder) / "two-kinds"))
+            counts["FAIL" if wrong else "PASS"] += 1
+            print("FAIL two-kinds" + "".join("\n     " + w for w in wrong) if wrong else "", end="")
     for reason, n in PACKAGES.most_common():
         print("ways of packages, %s: %d" % (reason, n))
     print("%d passed, %d failed" % tuple(counts.values()))
