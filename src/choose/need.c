@@ -271,7 +271,7 @@ uint64_t choose_gpu_memory(struct arena *a, const struct kb_gpus *gpus, const st
         *ret_why = g->memory.where;
         return g->memory.number / parts;
     }
-    *ret_why = gib ? arena_printf(a, "sold with %u GiB; 1/16 left for error correction", gib)
+    *ret_why = gib ? arena_printf(a, "sold with %u GB; 1/16 left for error correction", gib)
                    : "no file states it, and the table of cards does not have it";
     return ((uint64_t)gib << 30) / 16 * 15;
 }

@@ -66,7 +66,7 @@ static const char *amounts(struct arena *a, const struct host_gpu *g)
         text = arena_printf(a, ", %s%s", gib(a, g->memory.number),
                             shared ? " of the machine's memory" : "");
     } else if (g->model_memory_gib) {
-        text = arena_printf(a, ", at least %u GiB (by its model)", g->model_memory_gib);
+        text = arena_printf(a, ", at least %u GB (by its model)", g->model_memory_gib);
     }
     if (g->partitions.state == HOST_YES && g->partitions.number > 1) {
         text = arena_printf(a, "%s in %u partitions%s%s%s", text, (unsigned)g->partitions.number,
