@@ -642,7 +642,8 @@ static void compare_processes(struct compared *c, const struct watch_trace *t)
     for (size_t i = 0; i < t->processes.n; i++) {
         if (i >= PROCESSES_MAX) {
             VEC_PUSH(c->a, &c->ret->notes,
-                     arena_printf(c->a, "%zu more processes are not compared", t->processes.n - i));
+                     arena_printf(c->a, "%zu more process%s not compared", t->processes.n - i,
+                                  t->processes.n - i == 1 ? " is" : "es are"));
             break;
         }
         compared_process(c, t->processes.items[i]);

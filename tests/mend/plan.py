@@ -40,6 +40,7 @@ SPEC.loader.exec_module(causes)
 OFFERED = {
     'driver-for-pci-on-a-jetson': ['preload'],
     'libcuda-of-l4t-on-a-server': ['preload'],
+    'libcuda-of-l4t-unfound': ['env', 'preload'],
     'sbsa-copy-on-a-jetson': [],
     'tegra-copy-on-a-jetson': ['env', 'preload', 'edit'],
     'not-on-path': ['env', 'preload', 'link', 'hook', 'edit'],
