@@ -110,7 +110,7 @@ def devices_in_order(exe):
         first, last = r.out.find("RTX 4090"), r.out.find("RX 7900 XTX")
         if first < 0 or last < 0 or first > last:
             yield f"the GPU that can be used is not first: {r.out}"
-        if "RTX 4090 (Ada Lovelace, compute capability 8.9), at least 24 GiB" not in r.out:
+        if "RTX 4090 (Ada Lovelace, compute capability 8.9), at least 24 GB" not in r.out:
             yield f"memory: {r.out}"
         if not r.lines or r.lines[-1] != f"Run next: gpumend check --root {shlex.quote(folder)}":
             yield f"last line: {r.lines[-1:]}"
