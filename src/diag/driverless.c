@@ -50,7 +50,11 @@ static bool has_no_gpu(const struct model *m)
 
 static void add_repairs(struct diag *d, struct diag_finding *f, const char *package)
 {
-    if (d->m->host->container.inside.state == HOST_YES) {
+    if (d->m->host->wsl.is_wsl.state == HOST_YES) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "If Windows has a GPU of NVIDIA, install its driver there, and start the "
+                    "container, if this is one, with the GPU.");
+    } else if (d->m->host->container.inside.state == HOST_YES) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                     "Start the container with the GPU, on a host that has one.");
     } else {
@@ -69,12 +73,14 @@ static void add_finding(struct diag *d, const struct model_process *p, const str
     struct diag_finding *f = diag_add(
         d, DIAG_LIBRARY_MISSING, arena_printf(d->a, "driverless|%s", diag_caller(&x)), r->name, "");
     if (!f->repairs.n) {
-        bool inside = d->m->host->container.inside.state == HOST_YES;
-        f->summary = arena_printf(d->a,
-                                  "%s cannot be %s %s: it needs %s, and there is no GPU of "
-                                  "NVIDIA and no driver.",
-                                  diag_asker(d, &x), at ? "imported" : "started",
-                                  inside ? "in this container" : "on this machine", r->name);
+        const struct host *h = d->m->host;
+        bool inside = h->container.inside.state == HOST_YES;
+        f->summary = arena_printf(
+            d->a, "%s cannot be %s %s: it needs %s, and %s.", diag_asker(d, &x),
+            at ? "imported" : "started", inside ? "in this container" : "on this machine", r->name,
+            h->wsl.is_wsl.state == HOST_YES
+                ? "WSL shows neither a GPU of NVIDIA nor a driver" // Windows may have one
+                : "there is no GPU of NVIDIA and no driver");
         diag_failure_evidence(d, f, &x);
         add_repairs(d, f, at ? at->package : NULL);
     }

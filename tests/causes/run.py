@@ -280,6 +280,17 @@ def of_an_image(exe, folder):
         yield "not told: %s" % document["notes"]
 
 
+def below_windows(exe, folder):
+    """In WSL the GPU is Windows's: what is not shown may be there."""
+    for name in ("wsl-without-windows-driver", "wsl-container-without-gpu"):
+        tree = Tree(folder / name)
+        driver_at_import(tree)
+        tree.machine(devices.MACHINES[name][1])
+        said = " ".join(f["summary"] for f in check(exe, tree, {})["findings"])
+        if "WSL shows neither" not in said or "there is no GPU" in said:
+            yield "%s: %s" % (name, said)
+
+
 def every_cause(exe):
     """Each cause has a case, save those that only a log shows (tests/pages.py sees to the pages)."""
     listed = json.loads(gpumend(exe, ["explain", "--list", "--json"])[1])["causes"]
@@ -306,6 +317,7 @@ def tests(exe, show):
     for name, row in FOR_CPU.items():
         yield name, lambda folder, r=row: list(told_for_cpu(exe, folder, *r))
     yield "image-that-imports-the-driver", lambda folder: list(of_an_image(exe, folder))
+    yield "import-of-the-driver-below-windows", lambda folder: list(below_windows(exe, folder))
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
     for name, test in live.ANSWERS.items():
