@@ -185,6 +185,10 @@ static void add_pth(struct builder *b, const char *site, const char *name)
     if (!read_startup_file(b, file, &text)) {
         return;
     }
+    if (!str_is_utf8(text.s, text.n)) { // seen with 3.11: UnicodeDecodeError, and no start
+        py_note(env, "%s is not UTF-8: where the locale is UTF-8, Python does not start", file);
+        env->cut = true;
+    }
     while (str_line(&text, &line)) {
         struct str trimmed = str_trim(line);
         line = is_since(env, 15) ? trimmed : line; // earlier ones strip the end alone

@@ -532,6 +532,8 @@ static void test_pth(void **state)
     assert_string_equal(env.paths[4].from, SITE "/__editable__.app-1.0.pth");
     assert_true(has_note(&env, "code.pth runs code"));
     assert_true(has_note(&env, "a.pth names /absent, which does not exist"));
+    assert_true(has_note(&env, "a.pth is not UTF-8"));
+    assert_true(env.cut);
     assert_true(has_note(&env, "\\xff\\xfe")); // foreign bytes are shown, not passed on
     assert_true(has_note(&env, "fifo.pth: not a regular file"));
 }
