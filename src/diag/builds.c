@@ -36,12 +36,7 @@ static const struct host_gpu *usable(const struct diag *d, enum host_vendor vend
 
 static bool vendor_is_absent(const struct host *h, enum host_vendor vendor)
 {
-    for (size_t i = 0; i < h->gpus.n; i++) {
-        if (h->gpus.items[i].vendor == vendor) {
-            return false;
-        }
-    }
-    return h->pci.state == HOST_YES;
+    return !diag_has_gpu_of(h, vendor) && h->pci.state == HOST_YES;
 }
 
 static struct machine driver_machine(const struct diag *d)
@@ -87,18 +82,6 @@ static bool target_of(const struct host_gpu *g, struct diag_target *ret)
     return ret->gfx != NULL;
 }
 
-static void seen_where_imported(struct diag *d, struct diag_finding *f, const char *package)
-{
-    for (size_t i = 0; i < d->m->processes.n; i++) {
-        const struct model_process *p = d->m->processes.items[i];
-        for (size_t k = 0; k < p->imported.n; k++) {
-            if (strcmp(p->imported.items[k], package) == 0) {
-                diag_seen_in(d, f, p);
-            }
-        }
-    }
-}
-
 static void repair_for(struct diag *d, struct diag_finding *f, const char *package,
                        const struct host_gpu *g)
 {
@@ -120,7 +103,7 @@ static struct diag_finding *add_build(struct diag *d, enum diag_cause cause,
                  arena_printf(d->a, "%s is a build for %s; it does not use the %s.", title(d, dist),
                               what, g->name ? g->name : "GPU"));
     f->stage = DIAG_STAGE_USE;
-    seen_where_imported(d, f, dist->name);
+    diag_seen_where_imported(d, f, dist->name);
     return f;
 }
 
@@ -389,8 +372,8 @@ static void rule_ort(struct diag *d, const struct machine *x)
                   gpu_won ? "; the one for the GPU came last, until either is updated" : ""));
     f->stage = DIAG_STAGE_USE;
     f->severity = !cpu_won ? DIAG_NOTE : x->nvidia ? DIAG_ERROR : DIAG_WARNING;
-    seen_where_imported(d, f, cpu->name);
-    seen_where_imported(d, f, gpu->name);
+    diag_seen_where_imported(d, f, cpu->name);
+    diag_seen_where_imported(d, f, gpu->name);
     diag_evidence(d, f, "%s has the size that the RECORD of %s has",
                   path_join(d->a, cpu->site, module),
                   cpu_won   ? cpu->name_normal

@@ -41,11 +41,7 @@ const struct ldso_request *diag_driver_at_import(struct diag *d, const struct mo
 static bool has_no_gpu(const struct model *m)
 {
     const struct host *h = m->pid ? NULL : m->host;
-    bool none = h && h->pci.state != HOST_UNKNOWN;
-    for (size_t i = 0; none && i < h->gpus.n; i++) {
-        none = h->gpus.items[i].vendor != HOST_NVIDIA;
-    }
-    return none;
+    return h && h->pci.state != HOST_UNKNOWN && !diag_has_gpu_of(h, HOST_NVIDIA);
 }
 
 static void add_repairs(struct diag *d, struct diag_finding *f, const char *package)

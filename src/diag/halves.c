@@ -84,7 +84,7 @@ static struct diag_finding *add_incomplete(struct diag *d, const struct py_dist 
         name_absent(d, f, dist, path);
         diag_repair_reinstall(d, f, path);
     }
-    diag_seen_where_imported(d, f, dist);
+    diag_seen_where_imported(d, f, dist->name);
     return f;
 }
 

@@ -222,10 +222,13 @@ bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag
  * the distribution is not met then. */
 bool diag_may_be_imported(const struct diag *d, const struct py_dist *dist);
 
-/* Notes the processes that import the distribution. */
-void diag_seen_where_imported(struct diag *d, struct diag_finding *f, const struct py_dist *dist);
+/* Notes the processes that import the distribution of that name. */
+void diag_seen_where_imported(struct diag *d, struct diag_finding *f, const char *dist);
 
 /* ---- the machine (machine.c) */
+
+/* Whether a GPU of the vendor is listed, whatever it is used for. */
+bool diag_has_gpu_of(const struct host *h, enum host_vendor vendor);
 
 /* The next GPU of this vendor that programs may be able to use, in the order of the host; NULL
  * behind the last. AMD's integrated ones are left out: hardly any build is meant for them. */

@@ -16,6 +16,16 @@ static bool gpu_counts(const struct host_gpu *g, enum host_vendor vendor)
     return g->vendor == vendor && g->usable != HOST_NO && !(g->integrated && vendor == HOST_AMD);
 }
 
+bool diag_has_gpu_of(const struct host *h, enum host_vendor vendor)
+{
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        if (h->gpus.items[i].vendor == vendor) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct host_gpu *diag_next_gpu(const struct diag *d, enum host_vendor vendor,
                                      const struct host_gpu *after)
 {

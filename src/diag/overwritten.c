@@ -126,8 +126,8 @@ static struct diag_finding *add_over(struct diag *d, const struct py_dist *lost,
                  arena_printf(d->a, "%s %s was installed over %s %s: %s.", winner->name_normal,
                               winner->version, lost->name_normal, lost->version, so));
     f->stage = DIAG_STAGE_USE;
-    diag_seen_where_imported(d, f, lost);
-    diag_seen_where_imported(d, f, winner);
+    diag_seen_where_imported(d, f, lost->name);
+    diag_seen_where_imported(d, f, winner->name);
     diag_evidence(d, f, "libraries that both list in RECORD have the sizes of %s",
                   winner->name_normal);
     const char *both = arena_printf(d->a, "%s %s", lost->name_normal, winner->name_normal);

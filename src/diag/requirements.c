@@ -44,27 +44,32 @@ static bool package_is_there(struct diag *d, const char *package)
     return module.kind != PY_MODULE_NONE;
 }
 
+static bool is_imported(const struct model_process *p, const char *dist)
+{
+    for (size_t i = 0; i < p->imported.n; i++) {
+        if (strcmp(p->imported.items[i], dist) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool diag_may_be_imported(const struct diag *d, const struct py_dist *dist)
 {
     bool may = !d->m->imports_named && !d->m->pid;
     for (size_t i = 0; i < d->m->processes.n && !may; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        may = p->unknown.n > 0;
-        for (size_t k = 0; k < p->imported.n && !may; k++) {
-            may = strcmp(p->imported.items[k], dist->name) == 0;
-        }
+        may = p->unknown.n > 0 || is_imported(p, dist->name);
     }
     return may;
 }
 
-void diag_seen_where_imported(struct diag *d, struct diag_finding *f, const struct py_dist *dist)
+void diag_seen_where_imported(struct diag *d, struct diag_finding *f, const char *dist)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        for (size_t k = 0; k < p->imported.n; k++) {
-            if (strcmp(p->imported.items[k], dist->name) == 0) {
-                diag_seen_in(d, f, p);
-            }
+        if (is_imported(p, dist)) {
+            diag_seen_in(d, f, p);
         }
     }
 }
@@ -79,7 +84,7 @@ static void step_missing(struct diag *d, const struct py_dist *dist, const struc
                               dist->name_normal, dist->version ? dist->version : "", need,
                               step->phase == KB_PHASE_USE ? "work" : "be imported"));
     f->stage = step->phase == KB_PHASE_USE ? DIAG_STAGE_USE : DIAG_STAGE_START;
-    diag_seen_where_imported(d, f, dist);
+    diag_seen_where_imported(d, f, dist->name);
     diag_evidence(d, f, "%s imports it: knowledge base, row %s", dist->name_normal, row->id);
     if (diag_requirement(d, dist->name, need, &name, &specifiers)) {
         diag_evidence(d, f, "its metadata declare %s%s", need, specifiers);
@@ -121,7 +126,7 @@ static void need_fails(struct diag *d, const struct py_dist *dist, const struct 
     if (f->askers.n == 0) { // the finding is that of the distribution
         VEC_PUSH(d->a, &f->askers, dist->name_normal);
     }
-    diag_seen_where_imported(d, f, dist);
+    diag_seen_where_imported(d, f, dist->name);
     diag_evidence(d, f, "it works with %s%s: knowledge base, row %s", need->package, need->versions,
                   row->id);
     diag_evidence(d, f, "the program then says: %s", need->fails);

@@ -316,14 +316,7 @@ static void rule_extension(struct diag *d, const struct model_foreign *x)
                      "%s was built for another Python: this is %d.%d, but %s exists only as "
                      "%s.",
                      x->package, env->major, env->minor, x->module, path_base(x->file)));
-    for (size_t i = 0; i < d->m->processes.n; i++) {
-        const struct model_process *p = d->m->processes.items[i];
-        for (size_t k = 0; k < p->imported.n; k++) {
-            if (strcmp(p->imported.items[k], x->package) == 0) {
-                diag_seen_in(d, f, p);
-            }
-        }
-    }
+    diag_seen_where_imported(d, f, x->package);
     diag_evidence(d, f, "the file is %s", x->file);
     diag_evidence(d, f, "this interpreter looks for %s%s", x->module, env->suffixes[0]);
     const char *spec = dist && dist->version
