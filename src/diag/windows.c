@@ -477,8 +477,8 @@ static const char *packaged_text(const struct diag_windows *n)
 {
     if (winldr_package_is_alias(n->py->folder)) {
         return "its python.exe is an alias, which nothing but Windows follows, and none of the "
-               "Store's "
-               "Pythons is among this user's packages: it may be the alias that opens the Store";
+               "Store's Pythons is among this user's packages: it may be the alias that opens the "
+               "Store";
     }
     if (strcmp(n->py->kind, "Store") == 0) {
         return "the program of this packaged process is not in the tree, so that its search is "

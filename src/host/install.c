@@ -83,8 +83,7 @@ static const struct legacy {
      "install NVIDIA's driver 580, the last for this GPU, from RPM Fusion, then reboot"},
     {"arch", NULL,
      "install nvidia-580xx-dkms and nvidia-580xx-utils, the last driver for this GPU, from the "
-     "AUR, "
-     "then reboot"},
+     "AUR, then reboot"},
 };
 
 static const struct legacy *legacy_of(const struct host *h, const char *wanted)

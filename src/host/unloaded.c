@@ -228,8 +228,7 @@ const char *host_build_module(const struct host *h, struct arena *a, bool akmods
                  "modprobe nvidia"
            : unloaded_on(h, "arch") || unloaded_on(h, "manjaro")
                ? "sudo pacman -S \"$(cat /usr/lib/modules/$(uname -r)/pkgbase)-headers\" && sudo "
-                 "dkms "
-                 "autoinstall && sudo modprobe nvidia"
+                 "dkms autoinstall && sudo modprobe nvidia"
            : unloaded_on(h, "opensuse-tumbleweed") || unloaded_on(h, "opensuse-leap") ||
                    unloaded_on(h, "sles")
                ? arena_printf(

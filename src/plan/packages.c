@@ -156,8 +156,8 @@ static bool want_library(struct planner *p, const struct asker *x, const char *s
     return true;
 }
 
-/* False: no set of versions answers the finding, whose culprit is no library and is not asked for.
- */
+/* Adds what the finding asks for to the search. False: it asks for nothing that a version of a
+ * package can answer. */
 static bool want_libraries(struct planner *p, const struct diag_finding *f)
 {
     struct asker *x = NULL;

@@ -56,8 +56,8 @@ struct finder {
     struct winldr_pathfinder answer;
 };
 
-/* The line "__version__ = version = '1.9.1'", before which the name stands in other lines; 0: there
- * is none. */
+/* By the line "__version__ = version = '1.9.1'"; earlier lines have the name without a value. 0:
+ * there is no such line. */
 static uint64_t release_of(struct winldr_files *f, const struct winldr_python *py)
 {
     struct str text, line;

@@ -6,10 +6,12 @@
  *   2  from 1.3 on: CONDA_PREFIX\Library\bin\x64, bin
  *   3  the process: what is loaded by one of its names
  *   4  LoadLibraryExW(NAME, 0), the newest name first
- *   5  CUDA_PATH, then CUDA_HOME (until 1.4 the other way round): bin\x64, bin; of nvvm
- * nvvm\bin\x64, nvvm\bin. Until 1.6 the first of these folders that is there is the only one, and
- * in 1 and 5 the oldest DLL is taken; since then the newest. 6  from 1.4 on, for nvvm: the toolkit
- * of the cudart that 4 would find in a new process
+ *   5  CUDA_PATH, then CUDA_HOME (until 1.4 the other way round): bin\x64, bin; for nvvm
+ *      nvvm\bin\x64, nvvm\bin
+ *   6  from 1.4 on, for nvvm: the toolkit of the cudart that 4 would find in a new process
+ *
+ * Until 1.6 only the first of the folders in 5 that exists is looked at, and in 1 and 5 the oldest
+ * DLL is taken; since then the newest.
  *
  * A path is loaded with 0x1100; of nvrtc its folder is added first, and put at the end of PATH.
  *
