@@ -346,6 +346,8 @@ def names_and_depth(t, env, files):
     t.run("check ENV with odd names", ["check", env])
     t.run("check ENV with odd names --json", ["check", env, "--json"])
     t.run("fix ENV with odd names --json", ["fix", env, "--json"])
+    t.run("fix ENV with a .pth that stops Python", ["fix", env], (3,))
+    os.unlink(site / "odd.pth")
 
     t.run("a name of 64 KiB", ["why", "x" * (1 << 16), "--exe", "/bin/true"], (1, 2, 3))
     t.run("fix, a path of 100 kB", ["fix", "/" + "x/" * 50000], (2, 3))
