@@ -1,5 +1,7 @@
-#include "base/root.h"
-
+/*
+ * The operations of the real root: each path is opened below it, by openat2 where the kernel has
+ * it.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +16,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/root.h"
+#include "base/root_internal.h"
 #include "base/str.h"
 
-enum { LINKS_MAX = 40, PATH_BYTES_MAX = 64 << 10, READ_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY };
+enum { READ_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY };
 
 int root_open(struct root *r, const char *path, struct gm_err *err)
 {
@@ -75,162 +79,6 @@ static int open_in_root(struct root *r, const char *path, int flags)
     return -EAGAIN;
 }
 
-/*
- * The same without openat2 (Linux before 5.6, sandboxes): component by component. Each is opened
- * alone, in the folder that is open already and without following a link, so that nothing that is
- * exchanged meanwhile leads outside.
- */
-struct walker {
-    struct root *r;
-    struct arena *a;
-    char *done;       // without links
-    const char *rest; // still to come
-    int dir;          // folder of the last component; -1: `done` is to be opened
-    const char *name; // that component in `dir`; NULL: `done` is the folder
-    int links;
-};
-
-static void close_path(int fd)
-{
-    if (fd >= 0) {
-        (void)close(fd); // opened O_PATH: nothing can be lost
-    }
-}
-
-/* The folder of a path without links. */
-static int real_descend(struct root *r, struct arena *a, const char *path)
-{
-    struct str rest = str_of(path);
-    int fd = openat(r->fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    while (fd >= 0 && rest.s) {
-        const char *part = str_dup(a, str_cut(&rest, '/'));
-        if (*part) {
-            int next = openat(fd, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-            int error = errno;
-            close_path(fd);
-            fd = next;
-            errno = error;
-        }
-    }
-    return fd < 0 ? -errno : fd;
-}
-
-/* The folder that `done` names now. */
-static void move_to(struct walker *w, char *done)
-{
-    close_path(w->dir);
-    w->dir = -1;
-    w->name = NULL;
-    w->done = done;
-}
-
-static int walker_follow(struct walker *w, int link)
-{
-    char target[4096];
-    ssize_t got = readlinkat(link, "", target, sizeof target - 1);
-    if (got < 0 || ++w->links > LINKS_MAX) {
-        return got < 0 ? -errno : -ELOOP;
-    }
-    target[got] = '\0';
-    if (target[0] == '/') {
-        move_to(w, arena_strdup(w->a, ""));
-    }
-    w->rest = arena_printf(w->a, "%s%s", target, w->rest);
-    return strlen(w->rest) > PATH_BYTES_MAX ? -ENAMETOOLONG : 0;
-}
-
-/* One component that is neither "." nor "..". */
-static int walker_enter(struct walker *w, const char *part, bool follow_last)
-{
-    bool last = w->rest[strspn(w->rest, "/")] == '\0', wants_dir = w->rest[0] == '/';
-    struct stat st;
-    w->dir = w->dir < 0 ? real_descend(w->r, w->a, w->done) : w->dir;
-    int fd = w->dir < 0 ? w->dir : openat(w->dir, part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        return w->dir < 0 ? w->dir : -errno;
-    }
-    int rc = fstat(fd, &st) ? -errno : 0;
-    if (rc == 0 && S_ISLNK(st.st_mode) && (!last || wants_dir || follow_last)) {
-        rc = walker_follow(w, fd);
-    } else if (rc == 0 && (!last || wants_dir) && !S_ISDIR(st.st_mode)) {
-        rc = -ENOTDIR;
-    } else if (rc == 0) {
-        w->done = arena_printf(w->a, "%s/%s", w->done, part);
-        w->name = last && !wants_dir ? part : NULL;
-        if (!w->name) {
-            close_path(w->dir);
-            w->dir = fd;
-            return 0;
-        }
-    }
-    close_path(fd);
-    return rc;
-}
-
-/* With follow_last false a link at the end stays. On success w->done is the path without links and
- * w->name what to open in w->dir; w->dir is to be closed in any case. */
-static int walker_walk(struct walker *w, const char *path, bool follow_last)
-{
-    int rc = !*path ? -ENOENT : strlen(path) > PATH_BYTES_MAX ? -ENAMETOOLONG : 0;
-    w->done = arena_strdup(w->a, "");
-    w->rest = path;
-    w->dir = -1;
-    while (rc == 0 && *(w->rest += strspn(w->rest, "/"))) {
-        size_t n = strcspn(w->rest, "/");
-        char *part = arena_strndup(w->a, w->rest, n);
-        w->rest += n;
-        if (strcmp(part, "..") == 0) {
-            char *slash = strrchr(w->done, '/');
-            move_to(w, slash ? arena_strndup(w->a, w->done, (size_t)(slash - w->done)) : w->done);
-        } else if (strcmp(part, ".") != 0) {
-            rc = walker_enter(w, part, follow_last);
-        }
-    }
-    if (rc == 0 && !w->name) {
-        w->dir = w->dir < 0 ? real_descend(w->r, w->a, w->done) : w->dir;
-        rc = w->dir < 0 ? w->dir : 0;
-        w->name = ".";
-    }
-    return rc;
-}
-
-static void no_memory(void *arg)
-{
-    longjmp(*(jmp_buf *)arg, 1);
-}
-
-/* w->a's arena calls no_memory() with `out_of_memory`. */
-static int open_walked(struct walker *w, jmp_buf *out_of_memory, const char *path, int flags)
-{
-    if (setjmp(*out_of_memory)) {
-        return -ENOMEM;
-    }
-    int rc = walker_walk(w, path, !(flags & O_NOFOLLOW));
-    if (rc < 0) {
-        return rc;
-    }
-    int fd = openat(w->dir, w->name, flags | O_NOFOLLOW | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
-/* walker_walk() that gives itself back without memory, too: -ENOMEM. */
-static int walk_safely(struct walker *w, jmp_buf *out_of_memory, const char *path)
-{
-    return setjmp(*out_of_memory) ? -ENOMEM : walker_walk(w, path, true);
-}
-
-static int open_by_walk(struct root *r, const char *path, int flags)
-{
-    struct arena scratch;
-    jmp_buf out_of_memory;
-    arena_init(&scratch, 0, no_memory, &out_of_memory);
-    struct walker w = {.r = r, .a = &scratch, .dir = -1};
-    int rc = open_walked(&w, &out_of_memory, path, flags);
-    close_path(w.dir);
-    arena_release(&scratch);
-    return rc;
-}
-
 static void look_tell(const struct root *r, const char *path)
 {
     if (r->on_look) {
@@ -238,7 +86,7 @@ static void look_tell(const struct root *r, const char *path)
     }
 }
 
-enum { OFTEN = 3 }; // a single file is asked about twice: stat(), open()
+enum { OFTEN = 3 };
 
 /* Where to begin with *path, which loses its folder if that is the one kept open. */
 static int begin_at(struct root *r, const char **path)
@@ -302,7 +150,7 @@ static int open_any(struct root *r, const char *path, int flags)
         }
         r->no_openat2 = fd == -ENOSYS; // EPERM may be the sandbox's answer, or this very file's
     }
-    return open_by_walk(r, path, flags);
+    return root_open_by_walk(r, path, flags);
 }
 
 static int real_stat(struct root *r, const char *path, bool follow, struct stat *ret)
@@ -550,10 +398,10 @@ static int real_realpath(struct root *r, struct arena *a, const char *path, char
 {
     jmp_buf out_of_memory;
     look_tell(r, path);
-    arena_init(&r->walked, 0, no_memory, &out_of_memory);
+    arena_init(&r->walked, 0, root_no_memory, &out_of_memory);
     struct walker w = {.r = r, .a = &r->walked, .dir = -1};
-    int rc = walk_safely(&w, &out_of_memory, path);
-    close_path(w.dir);
+    int rc = root_walk_safely(&w, &out_of_memory, path);
+    root_close_path(w.dir);
     if (rc == -ENOMEM) { // ours is missing: that says nothing about the path
         arena_no_memory(a);
     }

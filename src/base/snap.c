@@ -1,289 +1,14 @@
-#include "base/snap.h"
-
+/* The operations of a root that is recorded, and of one that is replayed. */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/root.h"
+#include "base/snap.h"
+#include "base/snap_internal.h"
 
-enum { LINKS_MAX = 40, NAMES_MAX = 100000 };
-
-void snap_init(struct snap *s, struct arena *a)
-{
-    *s = (struct snap){.arena = a};
-}
-
-/* ------------------------------------------------------------------ nodes */
-
-static size_t path_slot(struct snap_node *const *table, size_t cap, const char *path)
-{
-    size_t at = str_hash(path, strlen(path)) & (cap - 1);
-    while (table[at] && strcmp(table[at]->path, path) != 0) {
-        at = (at + 1) & (cap - 1);
-    }
-    return at;
-}
-
-static void snap_grow(struct snap *s)
-{
-    size_t cap = s->cap ? s->cap * 2 : 1024;
-    struct snap_node **fresh = arena_array(s->arena, cap, sizeof(struct snap_node *));
-    for (size_t i = 0; i < s->cap; i++) {
-        if (s->table[i]) {
-            fresh[path_slot(fresh, cap, s->table[i]->path)] = s->table[i];
-        }
-    }
-    s->table = fresh;
-    s->cap = cap;
-}
-
-struct snap_node *snap_find(const struct snap *s, const char *path)
-{
-    return s->cap ? s->table[path_slot(s->table, s->cap, path)] : NULL;
-}
-
-struct snap_node *snap_put(struct snap *s, const char *path)
-{
-    if (s->n * 2 >= s->cap) {
-        snap_grow(s);
-    }
-    size_t at = path_slot(s->table, s->cap, path);
-    if (s->table[at]) {
-        return NULL;
-    }
-    struct snap_node *n = arena_alloc(s->arena, sizeof *n);
-    *n = (struct snap_node){.path = path,
-                            .error = -SNAP_NOT_HELD,
-                            .link_rc = SNAP_UNASKED,
-                            .list_rc = SNAP_UNASKED,
-                            .open_rc = SNAP_UNASKED,
-                            .read_rc = SNAP_UNASKED,
-                            .capabilities = SNAP_UNASKED};
-    for (size_t i = 0; i < sizeof n->access / sizeof *n->access; i++) {
-        n->access[i] = SNAP_UNASKED;
-    }
-    s->table[at] = n;
-    s->n++;
-    return n;
-}
-
-void snap_hold(struct snap *s, const char *folder, const char *path, struct str data)
-{
-    struct snap_node *dir = snap_put(s, folder), *n = snap_put(s, path);
-    if (dir) {
-        dir->type = SNAP_DIR;
-        dir->mode = 0755;
-    }
-    if (n) {
-        n->type = SNAP_FILE;
-        n->mode = 0644;
-        n->size = data.n;
-        n->open_rc = n->read_rc = 0;
-        n->data = data;
-        n->has_data = n->whole = true;
-    }
-}
-
-static int nodes_by_path(const void *x, const void *y)
-{
-    const struct snap_node *const *a = x, *const *b = y;
-    return strcmp((*a)->path, (*b)->path);
-}
-
-struct snap_node **snap_sorted(const struct snap *s, struct arena *a)
-{
-    struct snap_node **all = arena_array(a, s->n + 1, sizeof(struct snap_node *));
-    size_t n = 0;
-    for (size_t i = 0; i < s->cap; i++) {
-        if (s->table[i]) {
-            all[n++] = s->table[i];
-        }
-    }
-    qsort(all, n, sizeof *all, nodes_by_path);
-    return all;
-}
-
-/* ------------------------------------------------------------------ lookup */
-
-static int miss(struct snap *s, const char *path, const char *what)
-{
-    s->n_misses++;
-    for (size_t i = 0; i < s->misses.n; i++) {
-        if (starts_with(s->misses.items[i], path) && s->misses.items[i][strlen(path)] == ':') {
-            return -SNAP_NOT_HELD;
-        }
-    }
-    if (s->misses.n < SNAP_MISSES_MAX) {
-        VEC_PUSH(s->arena, &s->misses, arena_printf(s->arena, "%s: %s", path, what));
-    }
-    return -SNAP_NOT_HELD;
-}
-
-static enum snap_type mode_type(mode_t mode)
-{
-    switch (mode & S_IFMT) {
-    case S_IFDIR: return SNAP_DIR;
-    case S_IFREG: return SNAP_FILE;
-    case S_IFLNK: return SNAP_LINK;
-    case S_IFCHR: return SNAP_CHAR;
-    case S_IFBLK: return SNAP_BLOCK;
-    default: return SNAP_OTHER;
-    }
-}
-
-static void take_stat(struct snap_node *n, const struct stat *st)
-{
-    n->type = mode_type(st->st_mode);
-    n->error = 0;
-    n->mode = st->st_mode & 07777;
-    n->uid = st->st_uid;
-    n->gid = st->st_gid;
-    n->size = st->st_size > 0 ? (uint64_t)st->st_size : 0;
-    n->major = major(st->st_rdev);
-    n->minor = minor(st->st_rdev);
-    n->dev = st->st_dev;
-    n->ino = st->st_ino;
-}
-
-/* Links of /proc that lead to who asks. */
-static bool is_own_link(const char *path)
-{
-    return strcmp(path, "/proc/self") == 0 || strcmp(path, "/proc/thread-self") == 0;
-}
-
-static struct snap_node *node_record(struct snap *s, const char *path)
-{
-    struct snap_node *n = snap_put(s, arena_strdup(s->arena, path));
-    struct stat st;
-    int rc = is_own_link(path) ? root_stat(s->from, path, &st) : root_lstat(s->from, path, &st);
-    if (rc < 0) {
-        n->error = rc;
-    } else {
-        take_stat(n, &st);
-    }
-    return n;
-}
-
-static int name_by_key(const void *key, const void *item)
-{
-    return strcmp(key, ((const struct snap_name *)item)->name);
-}
-
-static bool folder_names(const struct snap_node *dir, const char *name)
-{
-    return dir->names.n &&
-           bsearch(name, dir->names.items, dir->names.n, sizeof *dir->names.items, name_by_key);
-}
-
-/* The node of a name in a folder that was looked up; a negative errno where it has none. */
-static int snap_enter(struct snap *s, const struct snap_node *dir, const char *path,
-                      struct snap_node **ret)
-{
-    struct snap_node *n = snap_find(s, path);
-    if (!n && s->from) {
-        n = node_record(s, path);
-    }
-    if (!n && s->source.fill && s->source.fill(s->source.arg, s, path)) {
-        n = snap_find(s, path);
-    }
-    if (!n) {
-        bool listed = dir && dir->list_rc == 0 && !dir->partly;
-        return listed && !folder_names(dir, path_base(path)) ? -ENOENT : miss(s, path, "stat");
-    }
-    *ret = n;
-    return n->type == SNAP_ERROR ? n->error : 0;
-}
-
-/* What is left of the path, and where the walk stands. */
-struct way {
-    struct snap *snap;
-    struct arena *scratch;
-    struct snap_node *at;
-    char *rest;
-    int links;
-    bool follow_last;
-};
-
-static int step_up(struct way *w)
-{
-    const char *up = path_dir(w->scratch, w->at->path);
-    return snap_enter(w->snap, NULL, up, &w->at);
-}
-
-static int step_link(struct way *w, struct snap_node *link)
-{
-    if (link->link_rc == SNAP_UNASKED && w->snap->from) {
-        char *target = NULL;
-        link->link_rc = root_readlink(w->snap->from, w->snap->arena, link->path, &target);
-        link->link = target;
-    }
-    if (link->link_rc == SNAP_UNASKED) {
-        return miss(w->snap, link->path, "readlink");
-    }
-    if (link->link_rc < 0 || ++w->links > LINKS_MAX) {
-        return link->link_rc < 0 ? link->link_rc : -ELOOP;
-    }
-    if (strlen(link->link) + strlen(w->rest) >= 2 * SNAP_PATH_MAX) {
-        return -ENAMETOOLONG;
-    }
-    w->rest = arena_printf(w->scratch, "%s%s", link->link, w->rest);
-    return link->link[0] == '/' ? snap_enter(w->snap, NULL, "/", &w->at) : 0;
-}
-
-static int step_into(struct way *w, const char *name, bool last, bool wants_dir)
-{
-    if (w->at->type != SNAP_DIR) {
-        return -ENOTDIR;
-    }
-    const char *slash = w->at->path[1] ? "/" : "";
-    char *path = arena_printf(w->scratch, "%s%s%s", w->at->path, slash, name);
-    struct snap_node *next = NULL;
-    int rc = snap_enter(w->snap, w->at, path, &next);
-    if (rc < 0) {
-        return rc;
-    }
-    if (next->type == SNAP_LINK && (!last || wants_dir || w->follow_last)) {
-        return step_link(w, next);
-    }
-    w->at = next;
-    return (!last || wants_dir) && next->type != SNAP_DIR ? -ENOTDIR : 0;
-}
-
-static int snap_walk(struct snap *s, const char *path, bool follow_last, struct snap_node **ret)
-{
-    if (!path[0]) {
-        return -ENOENT;
-    }
-    if (strlen(path) >= SNAP_PATH_MAX) {
-        return -ENAMETOOLONG;
-    }
-    struct arena scratch;
-    arena_init(&scratch, 0, NULL, NULL);
-    struct way w = {.snap = s, .scratch = &scratch, .follow_last = follow_last};
-    w.rest = arena_strdup(&scratch, path);
-    int rc = snap_enter(s, NULL, "/", &w.at);
-    while (rc == 0) {
-        w.rest += strspn(w.rest, "/");
-        if (!*w.rest) {
-            break;
-        }
-        size_t n = strcspn(w.rest, "/");
-        bool wants_dir = w.rest[n] == '/';
-        bool last = w.rest[n + strspn(w.rest + n, "/")] == '\0';
-        const char *name = arena_strndup(&scratch, w.rest, n);
-        w.rest += n;
-        if (strcmp(name, "..") == 0) {
-            rc = step_up(&w);
-        } else if (strcmp(name, ".") != 0) {
-            rc = step_into(&w, name, last, wants_dir);
-        }
-    }
-    *ret = w.at;
-    arena_release(&scratch);
-    return rc;
-}
+enum { NAMES_MAX = 100000 };
 
 /* ------------------------------------------------------------------ what a node answers */
 
@@ -339,7 +64,7 @@ static int open_node(struct snap *s, const char *path, struct snap_node **ret)
             (void)close(fd); // nothing was written
         }
     }
-    return n->open_rc == SNAP_UNASKED ? miss(s, n->path, "open") : n->open_rc;
+    return n->open_rc == SNAP_UNASKED ? snap_miss(s, n->path, "open") : n->open_rc;
 }
 
 static void record_data(struct snap *s, struct snap_node *n, size_t max_bytes)
@@ -392,7 +117,7 @@ static int snap_read(struct root *root, struct arena *a, const char *path, size_
         return n->read_rc;
     }
     if (!n->whole) {
-        return miss(s, n->path, "read");
+        return snap_miss(s, n->path, "read");
     }
     if (n->data.n > max_bytes) {
         return -EFBIG;
@@ -428,7 +153,7 @@ static int snap_read_head(struct root *root, struct arena *a, const char *path, 
         return n->read_rc;
     }
     if (!n->whole && (!n->has_data || n->data.n < want)) {
-        return miss(s, n->path, "read");
+        return snap_miss(s, n->path, "read");
     }
     give_bytes(a, (struct str){n->data.s, n->data.n < want ? n->data.n : want}, ret);
     if (ret_all) {
@@ -472,7 +197,7 @@ static int map_node(struct snap *s, struct snap_node *n, enum snap_content what,
             pages_of_data(s, n);
         }
         if (!n->pages) {
-            return miss(s, n->path, "map");
+            return snap_miss(s, n->path, "map");
         }
         if (!n->pages->touched) {
             n->pages->touched = arena_alloc(s->arena, pages_bitmap_bytes(n->pages->size));
@@ -548,7 +273,7 @@ static int snap_list(struct root *root, struct arena *a, const char *path, size_
         record_list(s, n, filter);
     }
     if (n->list_rc != 0) {
-        return n->list_rc == SNAP_UNASKED ? miss(s, n->path, "list") : n->list_rc;
+        return n->list_rc == SNAP_UNASKED ? snap_miss(s, n->path, "list") : n->list_rc;
     }
     VEC(char *) taken = {0};
     *ret = (struct root_dir){0};
@@ -586,7 +311,7 @@ static int snap_readlink(struct root *root, struct arena *a, const char *path, c
         n->link = target;
     }
     if (n->link_rc == SNAP_UNASKED) {
-        return miss(s, n->path, "readlink");
+        return snap_miss(s, n->path, "readlink");
     }
     if (n->link_rc == 0) {
         *ret = arena_strdup(a, n->link);
@@ -616,7 +341,7 @@ static int snap_has_capabilities(struct root *root, const char *path)
     if (n->capabilities == SNAP_UNASKED && s->from) {
         n->capabilities = root_has_capabilities(s->from, n->path);
     }
-    return n->capabilities == SNAP_UNASKED ? miss(s, n->path, "file capabilities")
+    return n->capabilities == SNAP_UNASKED ? snap_miss(s, n->path, "file capabilities")
                                            : n->capabilities;
 }
 
@@ -632,7 +357,7 @@ static int snap_access(struct root *root, const char *path, int mode)
     if (*answer == SNAP_UNASKED && s->from) {
         *answer = root_access(s->from, n->path, mode);
     }
-    return *answer == SNAP_UNASKED ? miss(s, n->path, "access") : *answer;
+    return *answer == SNAP_UNASKED ? snap_miss(s, n->path, "access") : *answer;
 }
 
 /* ------------------------------------------------------------------ end of the recording */
@@ -722,6 +447,7 @@ static int snap_open_seen(struct root *root, const char *path)
     .has_capabilities = snap_has_capabilities, .access = snap_access
 
 static const struct root_operations recording = {.is_here = true, SNAP_OPERATIONS};
+
 static const struct root_operations replaying = {.is_here = false, SNAP_OPERATIONS};
 
 void root_record(struct root *r, struct snap *s)
@@ -763,7 +489,7 @@ void snap_note_pages(struct snap *s)
 {
     for (size_t i = 0; i < s->cap; i++) {
         if (s->table[i] && s->table[i]->pages && s->table[i]->pages->missing) {
-            (void)miss(s, s->table[i]->path, "pages"); // the note is all that counts
+            (void)snap_miss(s, s->table[i]->path, "pages"); // the note is all that counts
         }
     }
 }

@@ -1,0 +1,36 @@
+/*
+ * Shared by the files of the real root (root_files.c, root_walk.c).
+ */
+#ifndef GPUMEND_BASE_ROOT_INTERNAL_H
+#define GPUMEND_BASE_ROOT_INTERNAL_H
+
+#include "base/root.h"
+
+/*
+ * The same without openat2 (Linux before 5.6, sandboxes): component by component. Each is opened
+ * alone, in the folder that is open already and without following a link, so that nothing that is
+ * exchanged meanwhile leads outside.
+ */
+struct walker {
+    struct root *r;
+    struct arena *a;
+    char *done;       // without links
+    const char *rest; // still to come
+    int dir;          // folder of the last component; -1: `done` is to be opened
+    const char *name; // that component in `dir`; NULL: `done` is the folder
+    int links;
+};
+
+/* Closes what is open. */
+void root_close_path(int fd);
+
+/* What an arena calls when memory is gone: back to the walk. */
+void root_no_memory(void *arg);
+
+/* walker_walk() that gives itself back without memory, too: -ENOMEM. */
+int root_walk_safely(struct walker *w, jmp_buf *out_of_memory, const char *path);
+
+/* Opens a path folder by folder; links are resolved below the root. */
+int root_open_by_walk(struct root *r, const char *path, int flags);
+
+#endif
