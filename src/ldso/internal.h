@@ -170,4 +170,43 @@ void ldso_known_object(struct ldso_process *p, struct ldso_object *o);
 void ldso_musl_start(struct ldso_process *p);
 void ldso_musl_dlopen(struct ldso_process *p, struct ldso_load *load);
 
+typedef VEC(struct ldso_object *) object_list;
+
+/* Notes the outcome of a request, and returns `says`, the text of the loader. */
+const char *ldso_refuse(struct ldso_request *r, enum ldso_outcome outcome, const char *path,
+                        const char *says);
+
+/* _dl_map_object(): returns the object, or NULL with r->glibc_says or p->limit set. */
+struct ldso_object *ldso_map_object(struct ldso_process *p, struct ldso_request *r,
+                                    struct ldso_object *loader, bool dlopened);
+
+/* _dl_map_object_deps(): breadth-first over root and the preloads. At start a missing library is
+ * noted and the walk goes on, as `ldd` shows it; in a dlopen it ends the walk. */
+const char *ldso_map_deps(struct ldso_process *p, struct ldso_object *root,
+                          const object_list *preloads, bool dlopened);
+
+/* The message of the loader about an object that needs a newer CPU, or NULL. */
+const char *ldso_check_isa(struct ldso_process *p, struct ldso_object *const *objects, size_t n);
+
+/* Dependencies before dependents: the order in which objects are relocated (elf/dl-sort-maps.c,
+ * depth-first since 2.35). The root comes last; 2.35 itself left it where a cycle led to it. */
+object_list ldso_relocation_order(struct ldso_process *p, struct ldso_object *root);
+
+/* The order in which _dl_close_worker() unloads what a failed dlopen has mapped, and all else:
+ * sorted by dependency, with the one that is closed in front since 2.39 and the program before. */
+object_list ldso_unload_order(struct ldso_process *p, struct ldso_object *root);
+
+/* Who has to define each version that the object asks for. */
+void ldso_find_providers(struct ldso_process *p, struct ldso_object *o,
+                         const struct elf_versions *v);
+
+/* decompose_rpath(): an object with DT_RUNPATH has its DT_RPATH forgotten. */
+struct ldso_list *ldso_rpath_of(struct ldso_process *p, struct ldso_object *o);
+
+/* The folders of an object's RUNPATH, made once. */
+struct ldso_list *ldso_runpath_of(struct ldso_process *p, struct ldso_object *o);
+
+/* Reads ld.so.cache, once for all processes of a store. */
+void ldso_open_cache(struct ldso_process *p);
+
 #endif
