@@ -1,12 +1,16 @@
-#include "winldr/process.h"
-
+/* A process of Windows: how the loader finds each module, and what a load brings. */
 #include <string.h>
 
 #include "winldr/assembly.h"
+#include "winldr/internal.h"
 #include "winldr/path.h"
+#include "winldr/process.h"
 #include "winldr/search.h"
 
-enum { MODULES_MAX = 20000, DEPTH_MAX = 256 };
+enum {
+    MODULES_MAX = 20000,
+    DEPTH_MAX = 256,
+};
 
 /* Session Manager\\KnownDLLs in the registry of Windows 10 and 11, and what each process has from
  * its start. On paper (docs/windows.md): Microsoft does not publish the list. */
@@ -19,7 +23,7 @@ static const char *const known_of_windows[] = {
     "shlwapi.dll",  "user32.dll",     "wldap32.dll",  "ws2_32.dll",
 };
 
-enum { KNOWN_WITHOUT_REGISTRY = 2 }; // each process has these from its start
+enum { KNOWN_WITHOUT_REGISTRY = 2 };
 
 static bool is_known_dll(const struct winldr_process *p, const char *name)
 {
@@ -35,153 +39,6 @@ struct search { // of one request, and of all that it imports
     const struct winldr_module *manifest; // whose manifest counts
     const char *assembly_unseen; // an assembly that may have the DLL of this request, or NULL
 };
-
-/* ------------------------------------------------------------------ state */
-
-static void open_apiset(struct winldr_process *p)
-{
-    struct gm_err err;
-    const char *path = winldr_path_join(p->arena, p->system32, "apisetschema.dll");
-    struct winldr_entry *e = winldr_files_get(p->files, path);
-    if (e->kind == WINLDR_ENTRY_FILE &&
-        pe_apiset_open(&e->file->image, &p->apiset_storage, &err) == 0) {
-        p->apiset = &p->apiset_storage;
-    }
-}
-
-static struct winldr_module *add_module(struct winldr_process *p, const char *path,
-                                        const struct winldr_file *file, int load)
-{
-    struct winldr_module *m = arena_alloc(p->arena, sizeof *m);
-    m->path = path;
-    m->name = winldr_path_base(path);
-    m->file = file;
-    m->load = load;
-    m->is_pinned = !file;
-    VEC_PUSH(p->arena, &p->modules, m);
-    return m;
-}
-
-bool winldr_add_directory(struct winldr_process *p, const char *path)
-{
-    enum winldr_path_kind kind = winldr_path_kind(path);
-    if (kind == WINLDR_PATH_RELATIVE || kind == WINLDR_PATH_OF_DRIVE) {
-        return false;
-    }
-    bool is_unsure = kind == WINLDR_PATH_DEVICE || kind == WINLDR_PATH_VERBATIM;
-    const char *full = winldr_path_full(p->arena, p->config.cwd, path);
-    if (winldr_files_get(p->files, full)->kind == WINLDR_ENTRY_MISSING) {
-        return false;
-    }
-    VEC_PUSH(p->arena, &p->added,
-             (struct winldr_added){arena_strdup(p->arena, path), is_unsure ? NULL : full});
-    return true;
-}
-
-void winldr_remove_directory(struct winldr_process *p, const char *path)
-{
-    for (size_t i = p->added.n; i-- > 0;) {
-        if (strcmp(p->added.items[i].given, path) == 0) {
-            memmove(p->added.items + i, p->added.items + i + 1,
-                    (p->added.n - i - 1) * sizeof *p->added.items);
-            p->added.n--;
-            return;
-        }
-    }
-}
-
-void winldr_set_directory(struct winldr_process *p, const char *path)
-{
-    p->set_directory = path ? arena_strdup(p->arena, path) : NULL;
-}
-
-bool winldr_set_default_flags(struct winldr_process *p, unsigned flags)
-{
-    const unsigned allowed =
-        WINLDR_APPLICATION_DIR | WINLDR_USER_DIRS | WINLDR_SYSTEM32 | WINLDR_DEFAULT_DIRS;
-    if (!flags || flags & ~allowed) {
-        return false;
-    }
-    p->config.default_flags = flags;
-    return true;
-}
-
-void winldr_set_path(struct winldr_process *p, const char *path)
-{
-    p->config.path = arena_strdup(p->arena, path);
-}
-
-void winldr_set_cwd(struct winldr_process *p, const char *path)
-{
-    const char *full = winldr_path_full(p->arena, p->config.cwd, path);
-    enum winldr_entry_kind kind = winldr_files_get(p->files, full)->kind;
-    if (kind != WINLDR_ENTRY_MISSING && kind != WINLDR_ENTRY_FILE) {
-        p->config.cwd = full;
-    }
-}
-
-/* ------------------------------------------------------------------ modules */
-
-struct winldr_module *winldr_find_module(const struct winldr_process *p, const char *name)
-{
-    for (size_t i = 0; i < p->modules.n; i++) {
-        if (winldr_name_is(p->modules.items[i]->name, name)) {
-            return p->modules.items[i];
-        }
-    }
-    return NULL;
-}
-
-static struct winldr_module *module_of_file(const struct winldr_process *p,
-                                            const struct winldr_file *file)
-{
-    for (size_t i = 0; i < p->modules.n; i++) {
-        if (p->modules.items[i]->file == file) {
-            return p->modules.items[i];
-        }
-    }
-    return NULL;
-}
-
-static void mark_module(struct winldr_module *m)
-{
-    if (!m->is_marked) {
-        m->is_marked = true;
-        for (size_t i = 0; i < m->imports.n; i++) {
-            mark_module(m->imports.items[i]);
-        }
-    }
-}
-
-/* Drops the modules that neither a call nor the imports of another one hold. Those that only import
- * each other, or themselves by another name, do not hold each other. */
-static void sweep_modules(struct winldr_process *p)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < p->modules.n; i++) {
-        p->modules.items[i]->is_marked = false;
-    }
-    for (size_t i = 0; i < p->modules.n; i++) {
-        struct winldr_module *m = p->modules.items[i];
-        if (m->is_pinned || m->refs) {
-            mark_module(m);
-        }
-    }
-    for (size_t i = 0; i < p->modules.n; i++) {
-        struct winldr_module *m = p->modules.items[i];
-        if (m->is_marked) {
-            p->modules.items[kept++] = m;
-        }
-    }
-    p->modules.n = kept;
-}
-
-void winldr_free(struct winldr_process *p, struct winldr_module *m)
-{
-    if (m->refs && --m->refs == 0 && !m->is_pinned) {
-        sweep_modules(p);
-    }
-}
 
 /* ------------------------------------------------------------------ one request */
 
@@ -246,7 +103,7 @@ static void assume_module(struct winldr_process *p, struct winldr_request *r, co
     if (m) {
         say_module(r, WINLDR_REUSED, m, via);
     } else {
-        say_module(r, WINLDR_LOADED, add_module(p, path, NULL, r->load), via);
+        say_module(r, WINLDR_LOADED, winldr_add_module(p, path, NULL, r->load), via);
     }
 }
 
@@ -258,7 +115,7 @@ static bool take_file(struct winldr_process *p, struct winldr_request *r, struct
                       const struct winldr_entry *e, enum winldr_via via)
 {
     const struct pe_image *image = &e->file->image;
-    struct winldr_module *same = module_of_file(p, e->file);
+    struct winldr_module *same = winldr_module_of_file(p, e->file);
     if (same) {
         request_add_step(p, r, e->path, via, WINLDR_STEP_SAME_FILE, same->path);
         say_module(r, WINLDR_REUSED, same, via);
@@ -279,7 +136,7 @@ static bool take_file(struct winldr_process *p, struct winldr_request *r, struct
         return true;
     }
     request_add_step(p, r, e->path, via, WINLDR_STEP_FOUND, NULL);
-    struct winldr_module *m = add_module(p, e->path, e->file, r->load);
+    struct winldr_module *m = winldr_add_module(p, e->path, e->file, r->load);
     say_module(r, WINLDR_LOADED, m, via);
     if (!s->is_alone) {
         load_imports(p, m, s, r);
@@ -621,11 +478,11 @@ struct winldr_process *winldr_process_new(struct winldr_files *files, struct are
     const char *kernel = winldr_path_join(arena, p->system32, "kernel32.dll");
     p->system_seen = winldr_files_get(files, kernel)->kind == WINLDR_ENTRY_FILE;
     if (p->system_seen) {
-        open_apiset(p);
+        winldr_open_apiset(p);
     }
     struct winldr_entry *exe = winldr_files_get(files, c->exe);
     p->exe_seen = exe->kind == WINLDR_ENTRY_FILE && exe->file->image.state == PE_STATE_OK;
-    struct winldr_module *m = add_module(p, c->exe, p->exe_seen ? exe->file : NULL, -1);
+    struct winldr_module *m = winldr_add_module(p, c->exe, p->exe_seen ? exe->file : NULL, -1);
     m->is_pinned = true;
     winldr_assembly_start(p);
     if (p->exe_seen) {
@@ -699,64 +556,10 @@ const struct winldr_load *winldr_load(struct winldr_process *p, const char *name
     }
     if (load.outcome == WINLDR_FAILED) {
         load.module = NULL;
-        sweep_modules(p); // what it brought goes with it
+        winldr_sweep_modules(p); // what it brought goes with it
     } else if (load.module) {
         load.module->refs++;
     }
     VEC_PUSH(p->arena, &p->loads, load);
     return &p->loads.items[p->loads.n - 1];
-}
-
-/* ------------------------------------------------------------------ words */
-
-const char *winldr_via_text(enum winldr_via via)
-{
-    static const char *const texts[] = {
-        [WINLDR_VIA_PATH_GIVEN] = "the path that was given",
-        [WINLDR_VIA_API_SET] = "API set",
-        [WINLDR_VIA_ASSEMBLY] = "assembly of a manifest",
-        [WINLDR_VIA_LOADED] = "loaded under this name",
-        [WINLDR_VIA_KNOWN_DLL] = "known DLL",
-        [WINLDR_VIA_PACKAGE] = "package graph",
-        [WINLDR_VIA_LOAD_DIR] = "folder of the DLL that was asked for",
-        [WINLDR_VIA_APPLICATION] = "folder of the program",
-        [WINLDR_VIA_ADDED] = "add_dll_directory",
-        [WINLDR_VIA_SET] = "SetDllDirectory",
-        [WINLDR_VIA_SYSTEM32] = "System32",
-        [WINLDR_VIA_SYSTEM] = "System",
-        [WINLDR_VIA_WINDOWS] = "Windows folder",
-        [WINLDR_VIA_CWD] = "working directory",
-        [WINLDR_VIA_ENVIRONMENT] = "PATH",
-    };
-    return texts[via];
-}
-
-const char *winldr_result_text(enum winldr_result result)
-{
-    static const char *const texts[] = {
-        [WINLDR_STEP_FOUND] = "found",
-        [WINLDR_STEP_SAME_FILE] = "the same file is loaded",
-        [WINLDR_STEP_MISSING] = "not there",
-        [WINLDR_STEP_OTHER_MACHINE] = "for another machine, passed over",
-        [WINLDR_STEP_NOT_PE] = "refused",
-        [WINLDR_STEP_DENIED] = "cannot be opened",
-        [WINLDR_STEP_UNSEEN] = "not looked at",
-        [WINLDR_STEP_ASSUMED] = "part of Windows",
-    };
-    return texts[result];
-}
-
-const char *winldr_code_text(enum winldr_code code)
-{
-    switch (code) {
-    case WINLDR_OK: return "";
-    case WINLDR_ACCESS_DENIED: return "Access is denied";
-    case WINLDR_INVALID_PARAMETER: return "The parameter is incorrect";
-    case WINLDR_MOD_NOT_FOUND: return "The specified module could not be found";
-    case WINLDR_PROC_NOT_FOUND: return "The specified procedure could not be found";
-    case WINLDR_BAD_EXE_FORMAT: return "%1 is not a valid Win32 application";
-    case WINLDR_DLL_INIT_FAILED:
-        return "A dynamic link library (DLL) initialization routine failed";
-    }
-    return "";
 }
