@@ -243,4 +243,26 @@ int form_choices(struct ask *k, struct gm_err *err);
 int form_folder(struct ask *k, struct gm_err *err);
 int form_arch_change(struct ask *k, struct gm_err *err);
 
+/* The CUDA of a build in words, or NULL. */
+const char *ask_build_cuda(struct ask *k, const struct ask_release *r);
+
+/* The cuDNN of a build in words, or NULL. */
+const char *ask_build_cudnn(const struct ask_release *r);
+
+/* The glibc that the libraries of its wheel were read to need, or NULL. */
+const char *ask_libraries_glibc(const struct ask_release *r);
+
+/* Wheels with the tag manylinux1 (glibc 2.5) may need more than it promises, as those of torch
+ * 2.5.1 do (2.17): without its libraries' own need that is not known. */
+bool ask_tag_is_doubtful(const struct ask_release *r);
+
+/* NULL: not known. */
+const char *ask_glibc_text(struct ask *k, const struct ask_release *r);
+
+/* The architectures that the question is about: one, or those of the cards of a generation. */
+int ask_architectures(struct ask *k, struct question_values *ret, struct gm_err *err);
+
+/* The row of drivers for this toolkit, or NULL. */
+const struct kb_driver *ask_driver_of_toolkit(const struct kb_drivers *d, const char *cuda);
+
 #endif

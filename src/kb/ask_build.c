@@ -1,142 +1,11 @@
 /* Which builds of a package fit what is given: a GPU, a driver, CUDA, cuDNN, ROCm. */
-#include "kb/ask.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "kb/ask.h"
+#include "kb/build_fits.h"
 #include "kb/serves.h"
 #include "py/version.h"
-
-struct wanted {
-    const char *sm, *gfx, *driver, *cuda, *cudnn, *rocm;
-    const char *build;    // "cu118"
-    const char *platform; // "linux-aarch64", or NULL: any
-    bool any_rocm;
-    bool by_default; // builds of the package index alone
-};
-
-struct data {
-    struct kb_drivers drivers;
-    struct kb_builds builds;
-    struct kb_releases releases;
-};
-
-/* Without a driver in the question, PTX counts: some driver compiles it. */
-static enum gpu_serves build_serves(struct ask *k, const struct kb_build *b, const struct wanted *w)
-{
-    unsigned number = (unsigned)ask_arch_number(w->sm);
-    return kb_build_serves(b, number, w->driver ? kb_isa_of_driver(k->kb, w->driver) : KB_ISA_ANY);
-}
-
-static enum py_answer worse(enum py_answer one, enum py_answer two)
-{
-    return one == PY_NO || two == PY_NO ? PY_NO : one == PY_UNKNOWN ? one : two;
-}
-
-/* A version that a build has against one that is given. Where either names less of it they may be
- * the same; `minor`: within one major what another minor does is not known. */
-static enum py_answer version_fits(struct ask *k, const char *has, const char *given, bool minor)
-{
-    if (!given) {
-        return PY_YES;
-    }
-    if (!has) {
-        return PY_UNKNOWN;
-    }
-    bool same_major = strcmp(ask_major(k, has), ask_major(k, given)) == 0;
-    return ask_meets(has, given) ? PY_YES : minor && same_major ? PY_UNKNOWN : PY_NO;
-}
-
-static enum py_answer driver_fits(const struct data *d, const struct kb_build *b,
-                                  const struct wanted *w)
-{
-    const struct kb_driver *floor = b->cuda ? kb_driver_minor(&d->drivers, b->cuda) : NULL;
-    return !floor ? PY_UNKNOWN : kb_driver_reaches(w->driver, floor->linux_min) ? PY_YES : PY_NO;
-}
-
-static enum py_answer code_fits(struct ask *k, const struct kb_build *b, const struct wanted *w)
-{
-    if (w->gfx) {
-        return b->gfx.n == 0 ? PY_UNKNOWN : ask_has_text(b->gfx, w->gfx) ? PY_YES : PY_NO;
-    }
-    enum gpu_serves serves = b->sm.n == 0 ? GPU_SERVES_ABSENT : build_serves(k, b, w);
-    if (serves == GPU_SERVES_JIT && k->q->said & SAID_NATIVE) {
-        return PY_NO;
-    }
-    return serves == GPU_SERVES_NATIVE || serves == GPU_SERVES_JIT ? PY_YES
-           : serves == GPU_SERVES_NONE                             ? PY_NO
-                                                                   : PY_UNKNOWN;
-}
-
-/* By its name, or "cu124" by its CUDA 12.4. */
-static bool is_named(struct ask *k, const struct kb_build *b, const char *name)
-{
-    const char *dot = b->cuda ? strchr(b->cuda, '.') : NULL;
-    return strcmp(name, b->build) == 0 ||
-           (dot && strcmp(name, arena_printf(k->a, "cu%.*s%.*s", (int)(dot - b->cuda), b->cuda,
-                                             (int)strcspn(dot + 1, "."), dot + 1)) == 0);
-}
-
-#define ARM "linux-aarch64"
-
-/* Whether a build is for a platform. */
-static enum py_answer platform_fits(const struct kb_build *b, const char *platform)
-{
-    bool known = b->platforms.n > 0 || b->index_platforms.n > 0;
-    return ask_has_text(b->platforms, platform) || ask_has_text(b->index_platforms, platform)
-               ? PY_YES
-           : known && b->is_default ? PY_NO
-                                    : PY_UNKNOWN;
-}
-
-/* GPUs of processors for aarch64: Jetsons, DRIVE, GB10. */
-static bool is_on_arm_alone(const char *sm)
-{
-    static const int numbers[] = {53, 62, 72, 87, 101, 110, 121};
-    for (size_t i = 0; sm && i < sizeof numbers / sizeof *numbers; i++) {
-        if (ask_arch_number(sm) == numbers[i]) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The wheels of one build have other code for another machine: what those for x86-64 lack does not
- * tell of those for aarch64. */
-static enum py_answer code_fits_machine(struct ask *k, const struct kb_build *b,
-                                        const struct wanted *w)
-{
-    enum py_answer fits = code_fits(k, b, w);
-    if (w->platform && !ask_has_text(b->index_platforms, w->platform)) {
-        return PY_UNKNOWN; // the code of wheels in other indexes was read of those for Linux x86-64
-    }
-    bool unread = is_on_arm_alone(w->sm) && platform_fits(b, ARM) != PY_NO &&
-                  !ask_has_text(b->index_platforms, ARM);
-    return fits == PY_NO && unread ? PY_UNKNOWN : fits;
-}
-
-/* PY_UNKNOWN when the build does not say it. */
-static enum py_answer build_fits(struct ask *k, const struct data *d, const struct kb_build *b,
-                                 const struct wanted *w)
-{
-    bool for_cuda = w->cuda || w->cudnn || w->driver || w->sm;
-    bool for_rocm = w->rocm || w->gfx || w->any_rocm;
-    if ((for_cuda && !b->cuda) || (for_rocm && !b->rocm) ||
-        (w->build && !is_named(k, b, w->build))) {
-        return PY_NO;
-    }
-    bool does = k->q->said & SAID_DOES;
-    enum py_answer fits = version_fits(k, b->cuda, w->cuda, does);
-    if (does && w->cuda && b->cuda && fits != PY_NO && (w->build || fits == PY_UNKNOWN)) {
-        fits = b->any_minor ? PY_YES : PY_UNKNOWN; // what another minor than its own does
-    }
-    fits = worse(fits, w->cudnn ? version_fits(k, b->cudnn, w->cudnn, does) : PY_YES);
-    fits = worse(fits, w->rocm ? version_fits(k, b->rocm, w->rocm, false) : PY_YES);
-    fits = worse(fits, w->platform ? platform_fits(b, w->platform) : PY_YES);
-    fits = worse(fits, w->driver ? driver_fits(d, b, w) : PY_YES);
-    return worse(fits, w->sm || w->gfx ? code_fits_machine(k, b, w) : PY_YES);
-}
 
 /* A build that fits, and the releases with it: "2.8.0 to 2.8.1", or where none was read "2.8". */
 struct fit {
@@ -161,27 +30,6 @@ static int newer_first(const void *one, const void *two)
     return by_version ? by_version : strcmp(a->build->build, b->build->build);
 }
 
-static const char *wanted_add(struct ask *k, const char *text, const char *before,
-                              const char *value)
-{
-    return value ? arena_printf(k->a, "%s%s%s", text, before, value) : text;
-}
-
-/* " for sm_61 on driver 535 with CUDA 12" */
-static const char *wanted_text(struct ask *k, const struct wanted *w)
-{
-    const char *sm = w->sm ? arena_printf(k->a, "sm_%d", ask_arch_number(w->sm)) : NULL;
-    const char *text = wanted_add(k, "", " for ", sm);
-    text = wanted_add(k, text, " for ", w->gfx);
-    text = wanted_add(k, text, " on driver ", w->driver);
-    text = wanted_add(k, text, " with CUDA ", w->cuda);
-    text = wanted_add(k, text, " with cuDNN ", w->cudnn);
-    text = wanted_add(k, text, " named ", w->build);
-    text = w->any_rocm ? arena_printf(k->a, "%s with ROCm", text) : text;
-    text = wanted_add(k, text, " with ROCm ", w->rocm);
-    return wanted_add(k, text, " on ", w->platform);
-}
-
 /* The first driver that knows the architecture, if it is newer than `least`; or NULL. */
 static const struct kb_driver *gpu_driver(struct ask *k, const struct data *d, const char *sm,
                                           const char *least)
@@ -202,7 +50,7 @@ static const struct kb_driver *gpu_driver(struct ask *k, const struct data *d, c
 static const char *fit_driver(struct ask *k, const struct data *d, const struct kb_build *b,
                               const struct wanted *w)
 {
-    bool jit = w->sm && build_serves(k, b, w) == GPU_SERVES_JIT;
+    bool jit = w->sm && ask_build_serves(k, b, w) == GPU_SERVES_JIT;
     const struct kb_driver *row =
         jit && b->ptx_isa ? kb_driver_of_isa(k->kb, kb_isa_number(b->ptx_isa)) : NULL;
     row = row ? row : b->cuda ? kb_driver_minor(&d->drivers, b->cuda) : NULL;
@@ -276,7 +124,7 @@ static void verdict_find(struct ask *k, const struct data *d, const struct wante
         if (!spans_meet(k, &f) || (w->by_default && !served)) {
             continue;
         }
-        enum py_answer answer = build_fits(k, d, b, w);
+        enum py_answer answer = ask_build_fits(k, d, b, w);
         ret->unknown += answer == PY_UNKNOWN;
         if (answer == PY_YES) {
             VEC_PUSH(k->a, &ret->fits, f);
@@ -296,21 +144,11 @@ static bool read_in_vain(struct ask *k, const struct data *d, const struct verdi
     for (size_t i = 0; i < v->others.n; i++) {
         const struct kb_build *b = v->others.items[i].build;
         bool read = (w->sm && b->sm.n > 0) || (w->gfx && b->gfx.n > 0);
-        if (read && build_fits(k, d, b, w) == PY_NO) {
+        if (read && ask_build_fits(k, d, b, w) == PY_NO) {
             return true;
         }
     }
     return false;
-}
-
-static const char *asked_version(struct ask *k)
-{
-    const struct question_span *s = k->q->n_spans ? &k->q->spans[0] : NULL;
-    bool range = s && s->from && s->to && strcmp(s->from, s->to) != 0;
-    return k->q->n_spans > 1 ? ""
-           : range           ? arena_printf(k->a, " %s to %s", s->from, s->to)
-           : k->q->version   ? arena_printf(k->a, " %s", k->q->version)
-                             : "";
 }
 
 /* " (2.0.0 to 2.15.0)": the releases whose builds were judged. */
@@ -338,8 +176,8 @@ static int say_no_build(struct ask *k, const struct data *d, const struct verdic
     }
     bool does = k->q->said & SAID_DOES;
     ask_say(k, "%s%s build of %s%s that was read%s is%s.", does ? "No: no" : "No",
-            w->by_default ? " default" : "", k->q->package, asked_version(k),
-            k->q->version ? "" : judged_text(k, v), wanted_text(k, w));
+            w->by_default ? " default" : "", k->q->package, ask_version_asked(k),
+            k->q->version ? "" : judged_text(k, v), ask_wanted_text(k, w));
     struct wanted any = *w;
     struct verdict rest = {.unknown = 0};
     any.by_default = false;
@@ -368,7 +206,7 @@ static int say_extreme(struct ask *k, const struct verdict *v, const struct want
     const struct kb_build *b = f->build;
     HIT(k, KB_AREA_BUILDS, b);
     ask_say(k, "%s %s is the %s%s of those that were read, in the build %s%s%s%s%s%s.", b->package,
-            first ? f->first : f->last, first ? "first" : "newest", wanted_text(k, w), b->build,
+            first ? f->first : f->last, first ? "first" : "newest", ask_wanted_text(k, w), b->build,
             b->is_default ? " (the default)" : "", b->cuda ? ", CUDA " : "", b->cuda ? b->cuda : "",
             b->cudnn ? ", cuDNN " : "", b->cudnn ? b->cudnn : "");
     return 1;
@@ -403,7 +241,7 @@ static int say_dropped(struct ask *k, const struct data *d, const struct verdict
     for (size_t i = 0; next && i < d->builds.n; i++) {
         const struct kb_build *b = &d->builds.rows[i];
         if (strcmp(b->package, next->package) == 0 && ask_admits(k, b->versions, next->version)) {
-            if (build_fits(k, d, b, w) != PY_NO) {
+            if (ask_build_fits(k, d, b, w) != PY_NO) {
                 next = NULL;
             } else {
                 HIT(k, KB_AREA_BUILDS, b);
@@ -415,11 +253,11 @@ static int say_dropped(struct ask *k, const struct data *d, const struct verdict
         ask_missing(k,
                     "%s %s is the newest%s of those that were read; which one dropped it was not "
                     "read",
-                    k->q->package, last, wanted_text(k, w));
+                    k->q->package, last, ask_wanted_text(k, w));
         return 0;
     }
     ask_say(k, "%s %s is the last%s of those that were read; %s, the next, has no build%s.",
-            k->q->package, last, wanted_text(k, w), next->version, wanted_text(k, w));
+            k->q->package, last, ask_wanted_text(k, w), next->version, ask_wanted_text(k, w));
     return 1;
 }
 
@@ -459,8 +297,8 @@ static int say_builds(struct ask *k, const struct data *d, const struct verdict 
         add_fit(k, d, &t, &v->fits.items[i], w);
     }
     ask_say_table(k,
-                  arena_printf(k->a, "%s%s%s, newest first", k->q->package, asked_version(k),
-                               wanted_text(k, w)),
+                  arena_printf(k->a, "%s%s%s, newest first", k->q->package, ask_version_asked(k),
+                               ask_wanted_text(k, w)),
                   &t);
     for (size_t i = 0; i < v->fits.n && w->any_rocm; i++) { // where its wheels are
         const char *note = v->fits.items[i].build->origin.note;
@@ -502,207 +340,6 @@ static int say_old_driver(struct ask *k, const struct data *d, const struct want
     return 0;
 }
 
-/* ------------------------------------------------------------------ applications */
-
-static const struct kb_release_need *release_need(const struct kb_release *row, const char *package)
-{
-    for (size_t i = 0; i < row->n_needs; i++) {
-        if (strcmp(row->needs[i].package, package) == 0 && !row->needs[i].extra) {
-            return &row->needs[i];
-        }
-    }
-    return NULL;
-}
-
-/* Whether a release takes this ctranslate2 as far as the faster-whisper decides that it requires as
- * well: "<4.5.0" of whisperx and ">=4.0" of every faster-whisper that it admits. */
-static bool admits_through(struct ask *k, const struct data *d, const struct kb_release *app,
-                           const char *engine)
-{
-    const struct kb_release_need *through = release_need(app, "faster-whisper");
-    bool known = false;
-    for (size_t i = 0; through && i < d->releases.n; i++) {
-        const struct kb_release *row = &d->releases.rows[i];
-        const struct kb_release_need *need = release_need(row, "ctranslate2");
-        if (strcmp(row->package, "faster-whisper") != 0 || !need ||
-            (through->versions && !ask_admits(k, through->versions, row->version))) {
-            continue;
-        }
-        if (!need->versions || ask_admits(k, need->versions, engine)) {
-            return true;
-        }
-        known = true;
-    }
-    return !known;
-}
-
-/* Whether a release of ctranslate2 that it admits has a build that fits. */
-static bool engine_fits(struct ask *k, const struct data *d, const struct wanted *w,
-                        const struct kb_release *app, const char *versions)
-{
-    for (size_t i = 0; i < d->releases.n; i++) {
-        const struct kb_release *row = &d->releases.rows[i];
-        if (strcmp(row->package, "ctranslate2") != 0 ||
-            (versions && !ask_admits(k, versions, row->version)) ||
-            !admits_through(k, d, app, row->version)) {
-            continue;
-        }
-        for (size_t b = 0; b < d->builds.n; b++) {
-            const struct kb_build *build = &d->builds.rows[b];
-            if (strcmp(build->package, "ctranslate2") == 0 &&
-                ask_admits(k, build->versions, row->version) &&
-                build_fits(k, d, build, w) == PY_YES) {
-                HIT(k, KB_AREA_BUILDS, build);
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static const char *engine_need(const struct kb_release *row, bool *ret_needs)
-{
-    for (size_t i = 0; i < row->n_needs; i++) {
-        if (strcmp(row->needs[i].package, "ctranslate2") == 0) {
-            *ret_needs = true;
-            return row->needs[i].versions;
-        }
-    }
-    *ret_needs = false;
-    return NULL;
-}
-
-/* The set of torch that a release requires, if none of its builds has the cuDNN that is given: the
- * two then want different ones in one process. NULL: there is one, or it is not known. */
-static const char *torch_against_cudnn(struct ask *k, const struct data *d,
-                                       const struct kb_release *row, const char *cudnn)
-{
-    const char *set = NULL;
-    bool known = false;
-    for (size_t i = 0; cudnn && i < row->n_needs; i++) {
-        const struct kb_release_need *need = &row->needs[i];
-        set = strcmp(need->package, "torch") == 0 && !need->extra ? need->versions : set;
-    }
-    for (size_t i = 0; set && i < d->releases.n; i++) {
-        const struct kb_release *torch = &d->releases.rows[i];
-        if (strcmp(torch->package, "torch") != 0 || !ask_admits(k, set, torch->version)) {
-            continue;
-        }
-        for (size_t b = 0; b < d->builds.n; b++) {
-            const struct kb_build *build = &d->builds.rows[b];
-            if (strcmp(build->package, "torch") == 0 && build->cudnn &&
-                ask_admits(k, build->versions, torch->version)) {
-                known = true;
-                if (strcmp(ask_major(k, build->cudnn), ask_major(k, cudnn)) == 0) {
-                    return NULL;
-                }
-            }
-        }
-    }
-    return known ? set : NULL;
-}
-
-/* Which builds of ctranslate2 these are, where they are not those of the package index. */
-static void say_engines(struct ask *k)
-{
-    for (size_t i = 0; i < k->answer->hits.n; i++) {
-        const struct kb_hit *hit = &k->answer->hits.items[i];
-        const struct kb_build *b = hit->area == KB_AREA_BUILDS ? hit->row : NULL;
-        if (b && !b->is_default && b->origin.note) {
-            ask_say(k, "%s %s, build %s: %s", b->package, b->versions, b->build, b->origin.note);
-        }
-    }
-}
-
-static int older_release_first(const void *one, const void *two)
-{
-    const struct kb_release *const *a = one, *const *b = two;
-    return ask_compare((*a)->version, (*b)->version);
-}
-
-/* An application without builds of its own goes with what the ctranslate2 goes with that it admits:
- * "which whisperx goes with cuDNN 8". */
-static int say_application(struct ask *k, const struct data *d, const struct wanted *w)
-{
-    VEC(const struct kb_release *) mine = {0};
-    struct ask_table t = {.heads = {"releases", "requires"}, .columns = 2, .named = 1};
-    bool needs, any = false;
-    for (size_t i = 0; i < d->releases.n; i++) {
-        const struct kb_release *row = &d->releases.rows[i];
-        bool in = k->q->n_spans == 0 ||
-                  (k->q->n_spans == 1 && ask_in_span(row->version, &k->q->spans[0]));
-        (void)engine_need(row, &needs);
-        if (strcmp(row->package, k->q->package) == 0 && needs && in) {
-            VEC_PUSH(k->a, &mine, row);
-        }
-    }
-    if (mine.n == 0) {
-        return 0;
-    }
-    qsort(mine.items, mine.n, sizeof *mine.items, older_release_first);
-    const char *last_need = NULL, *first = NULL, *against = NULL;
-    const struct kb_release *against_row = NULL;
-    for (size_t i = 0; i < mine.n; i++) {
-        const struct kb_release *row = mine.items[i];
-        const char *need = engine_need(row, &needs);
-        if (!engine_fits(k, d, w, row, need)) {
-            last_need = NULL;
-            continue;
-        }
-        const char *torch = torch_against_cudnn(k, d, row, w->cudnn);
-        if (torch) {
-            against = torch;
-            against_row = row;
-            last_need = NULL;
-            continue;
-        }
-        any = true;
-        HIT(k, KB_AREA_RELEASES, row);
-        const char *text = need ? need : "any";
-        if (last_need && strcmp(last_need, text) == 0) {
-            t.lines.items[t.lines.n - 1].cells[0] =
-                arena_printf(k->a, "%s %s to %s", k->q->package, first, row->version);
-            continue;
-        }
-        last_need = text;
-        first = row->version;
-        struct ask_line line = {.cells = {arena_printf(k->a, "%s %s", k->q->package, first),
-                                          arena_printf(k->a, "ctranslate2 %s", text)}};
-        VEC_PUSH(k->a, &t.lines, line);
-    }
-    if (!any && against) {
-        HIT(k, KB_AREA_RELEASES, against_row);
-        ask_say(k,
-                "%s: %s %s admits a ctranslate2%s, but no torch %s, which it requires as well, has "
-                "a build%s.",
-                k->q->said & SAID_DOES ? "No" : "None", against_row->package, against_row->version,
-                wanted_text(k, w), against, wanted_text(k, w));
-        return 1;
-    }
-    if (!any && w->platform && strcmp(w->platform, ARM) == 0) {
-        HIT(k, KB_AREA_RELEASES, mine.items[mine.n - 1]);
-        ask_say(k, "%s: no build of ctranslate2 that was read has GPU code for linux-aarch64.",
-                k->q->said & SAID_DOES ? "No" : "None");
-        return 1;
-    }
-    if (!any) {
-        HIT(k, KB_AREA_RELEASES, mine.items[mine.n - 1]);
-        ask_say(k, "%s: no release of %s%s that was read admits a ctranslate2%s.",
-                k->q->said & SAID_DOES ? "No" : "None", k->q->package, asked_version(k),
-                wanted_text(k, w));
-        return 1;
-    }
-    if (k->q->said & SAID_DOES) {
-        ask_say(k, "Yes, with a ctranslate2%s that it admits.", wanted_text(k, w));
-    }
-    ask_say_table(k,
-                  arena_printf(k->a, "Releases of %s that admit a ctranslate2%s", k->q->package,
-                               wanted_text(k, w)),
-                  &t);
-    say_engines(k);
-    return 1;
-}
-
 /* ------------------------------------------------------------------ the form */
 
 static int data_load(struct ask *k, struct data *d, struct gm_err *err)
@@ -726,7 +363,7 @@ static bool index_has_none(const struct verdict *v, const char *platform)
     bool any = false;
     for (size_t i = 0; i < v->others.n; i++) {
         const struct kb_build *b = v->others.items[i].build;
-        if (b->is_default && platform_fits(b, platform) != PY_NO) {
+        if (b->is_default && ask_platform_fits(b, platform) != PY_NO) {
             return false;
         }
         any = any || b->is_default;
@@ -769,14 +406,14 @@ int form_builds(struct ask *k, struct gm_err *err)
     }
     verdict_find(k, &d, &w, &v);
     if (v.fits.n == 0 && v.others.n == 0) {
-        return say_application(k, &d, &w);
+        return ask_say_application(k, &d, &w);
     }
     if (v.fits.n == 0 && v.unknown > 0) {
         bool cpu = w.platform && index_has_none(&v, w.platform);
         ask_missing(
             k, "%sfor %zu build%s of %s%s%s this was not read%s",
             cpu ? arena_printf(k->a, "the package index has no GPU code for %s; ", w.platform) : "",
-            v.unknown, v.unknown == 1 ? "" : "s", k->q->package, asked_version(k),
+            v.unknown, v.unknown == 1 ? "" : "s", k->q->package, ask_version_asked(k),
             cpu ? " elsewhere" : "",
             read_in_vain(k, &d, &v, &w) ? "; of those that were read none is" : "");
         return 0;
