@@ -466,4 +466,19 @@ bool screen_yields(const char *kind, const char *field);
 size_t screen_rows_count(void);
 void screen_rows_prepare(struct log_rules *r);
 
+/* The value of the first field of these ("a|b") that a fact has: matched facts go first, then what
+ * a test decided by; then what the knowledge base says of the library that is named. */
+const char *log_field_of(const struct log_matched *m, struct str names);
+
+/* The same, with what stands in [brackets] left out if a field in it is missing; brackets around no
+ * field stand for themselves. With `once`, also what repeats a value. */
+const char *log_fill_parts(const struct log_matched *m, const char *text, bool once);
+
+/* A text of an entry with its placeholders filled; NULL: a value is missing. */
+const char *log_fill_text(const struct log_matched *m, const char *text);
+
+/* A command, which runs as it is printed: NULL if the text does not name what it needs, or names it
+ * in a way that no command may hold. */
+const char *log_fill_command(const struct log_matched *m, const char *text);
+
 #endif

@@ -1,0 +1,184 @@
+/*
+ * Filling the texts and commands of an entry with what was read from the log; a value that could be
+ * more than a word is not put into a command.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "log/internal.h"
+
+static const char *field_in(const struct log_fact *f, struct str name)
+{
+    for (size_t k = 0; f && k < f->n_fields; k++) {
+        if (str_is(name, f->fields[k].name)) {
+            return f->fields[k].value;
+        }
+    }
+    return NULL;
+}
+
+const char *log_field_of(const struct log_matched *m, struct str names)
+{
+    while (names.s) {
+        struct str name = str_cut(&names, '|');
+        for (size_t i = 0; i <= m->n + m->n_facts; i++) {
+            const struct log_fact *f = i < m->n    ? m->items[i]
+                                       : i == m->n ? m->shown
+                                                   : m->facts[i - m->n - 1];
+            const char *value = field_in(f, name);
+            if (value) {
+                return value;
+            }
+        }
+        bool is_library = str_is(name, "library"); // what the other fields are asked for
+        const char *known =
+            is_library ? NULL : provided_field(m, log_field_of(m, str_of("library")), name);
+        if (known) {
+            return known;
+        }
+    }
+    return NULL;
+}
+
+static bool is_placeholder(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!(s.s[i] >= 'a' && s.s[i] <= 'z') && s.s[i] != '_' && s.s[i] != '|') {
+            return false;
+        }
+    }
+    return s.n > 0;
+}
+
+/* Whether a value stands at the end of a word in what was said before, in letters of either case.
+ */
+static bool is_said(const char *before, const char *value)
+{
+    struct str s = str_of(before), word = str_of(value);
+    for (; word.n && s.n >= word.n; s.s++, s.n--) {
+        char next = s.s[word.n];
+        bool inside =
+            (next >= '0' && next <= '9') || ((next | 0x20) >= 'a' && (next | 0x20) <= 'z');
+        if (!inside && str_eq_nocase((struct str){s.s, word.n}, word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the value can be put into a command of any shell, bare or quoted, and is no option there:
+ * a log is anybody's text. */
+static bool value_is_plain(const char *value)
+{
+    static const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/";
+    size_t n = strspn(value, first);
+    while (n && value[n]) {
+        size_t more = strspn(value + n, first) + strspn(value + n, ".+:=@,-");
+        if (!more) {
+            return false;
+        }
+        n += more;
+    }
+    return n > 0;
+}
+
+struct filled {
+    const char *before; // a value that stands here is none; NULL: each is one
+    bool command;       // for a shell
+    unsigned fields, missing;
+    unsigned unfit; // of a command: left out as a whole
+};
+
+/* Whether a package manager may know the name: people and messages call toolkits, compilers and
+ * modules packages too. */
+static bool is_installable(const char *package)
+{
+    static const char *const not_packages[] = {"cuda",   "cudnn", "driver", "gnu",  "nvidia",
+                                               "python", "rocm",  "tf",     "clang"};
+    for (size_t i = 0; i < sizeof not_packages / sizeof *not_packages; i++) {
+        if (str_eq_nocase(str_of(package), str_of(not_packages[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* NULL: no command may hold it. */
+static const char *shown_value(struct str names, const char *value, bool command)
+{
+    if (command && value && str_is(names, "package") && !is_installable(value)) {
+        return NULL;
+    }
+    if (command) {
+        return value && (is_provided_field(names) || value_is_plain(value)) ? value : NULL;
+    }
+    return value ? value : "(not named in the text)";
+}
+
+/* The text with its {fields} filled in; `missing` counts those that no fact has. */
+static const char *fill_fields(const struct log_matched *m, struct str rest, struct filled *f)
+{
+    const char *done = "";
+    f->fields = f->missing = 0;
+    while (rest.n) {
+        size_t open = str_find_char(rest, '{');
+        struct str tail = {rest.s + open, rest.n - open};
+        size_t close = str_find_char(tail, '}');
+        struct str name = {tail.s + 1, close < tail.n ? close - 1 : 0};
+        size_t literal = open;
+        const char *value = "";
+        if (name.n && is_placeholder(name)) {
+            value = log_field_of(m, name);
+            f->fields++;
+            f->missing += !value || (f->before && is_said(f->before, value));
+            value = shown_value(name, value, f->command);
+            f->unfit += !value;
+            value = value ? value : "";
+            rest = (struct str){tail.s + close + 1, tail.n - close - 1};
+        } else {
+            literal += open < rest.n; // a brace that stands for itself
+            rest = (struct str){rest.s + literal, rest.n - literal};
+        }
+        done = arena_printf(m->a, "%s%.*s%s", done, (int)literal, tail.s - open, value);
+    }
+    return done;
+}
+
+const char *log_fill_parts(const struct log_matched *m, const char *text, bool once)
+{
+    const char *done = "";
+    struct str rest = str_of(text ? text : "");
+    while (rest.n) {
+        struct filled f = {0};
+        size_t open = str_find_char(rest, '[');
+        struct str tail = {rest.s + open, rest.n - open};
+        size_t close = str_find_char(tail, ']');
+        struct str inner = {tail.s + 1, close < tail.n ? close - 1 : 0};
+        done = arena_printf(m->a, "%s%s", done, fill_fields(m, (struct str){rest.s, open}, &f));
+        if (close >= tail.n) {
+            return arena_printf(m->a, "%s%s", done, fill_fields(m, tail, &f));
+        }
+        f.before = once ? done : NULL;
+        const char *part = fill_fields(m, inner, &f);
+        if (!f.fields) {
+            done = arena_printf(m->a, "%s[%s]", done, part);
+        } else if (!f.missing) {
+            done = arena_printf(m->a, "%s%s", done, part);
+        }
+        rest = (struct str){tail.s + close + 1, tail.n - close - 1};
+    }
+    return done;
+}
+
+const char *log_fill_text(const struct log_matched *m, const char *text)
+{
+    return log_fill_parts(m, text, false);
+}
+
+const char *log_fill_command(const struct log_matched *m, const char *text)
+{
+    struct filled f = {.command = true};
+    const char *here = log_command_here(m, text);
+    const char *command = here ? fill_fields(m, str_of(here), &f) : NULL;
+    return f.unfit ? NULL : command;
+}
