@@ -1,0 +1,215 @@
+/*
+ * The words for pip and uv: which interpreter installs, into which folder, and what a Python that
+ * the distribution manages needs first.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "diag/internal.h"
+#include "diag/wanted.h"
+#include "host/manager.h"
+#include "py/dist.h"
+
+static bool uses_uv(const struct model *m)
+{
+    struct py_env *env = m->env;
+    return env && env->kind != PY_ENV_SYSTEM && !py_env_by_dist(env, "pip");
+}
+
+static const char *python_of(struct model *m)
+{
+    const struct py_env *env = m->env;
+    return diag_shell_word(m->arena, env && env->executable ? env->executable : "python3");
+}
+
+const char *diag_copy_command(struct arena *a, const char *words, const char *file)
+{
+    const char *from = diag_shell_word(a, file);
+    const char *copy = diag_shell_word(a, arena_printf(a, "%s.gpumend-new", file));
+    return arena_printf(a, "cp -p %s %s && %s %s && mv -f %s %s", from, copy, words, copy, copy,
+                        from);
+}
+
+bool diag_has_path(struct model *m, const char *path)
+{
+    struct stat st;
+    return root_stat(m->root, path, &st) == 0;
+}
+
+bool diag_is_managed(struct model *m)
+{
+    const struct py_env *env = m->env;
+    bool is_base = env && env->base_prefix && strcmp(env->prefix, env->base_prefix) == 0;
+    return is_base && env->stdlib && env->executable &&
+           diag_has_path(m, path_join(m->arena, env->stdlib, "EXTERNALLY-MANAGED"));
+}
+
+bool diag_is_image(struct model *m)
+{
+    return diag_has_path(m, "/.dockerenv") || diag_has_path(m, "/run/.containerenv") ||
+           m->host_elsewhere || (!m->root->is_host && !m->host);
+}
+
+/* What has to be installed first, by the distribution's own manager: "apt-get install -y X && ". */
+static const char *first_install(struct model *m, bool venv)
+{
+    const struct host_manager_words *w = host_manager_words(host_manager(m->root, m->arena));
+    const char *package = w ? venv ? w->venv : w->pip : NULL;
+    return package ? arena_printf(m->arena, "%s %s && ", w->build, package) : "";
+}
+
+/* The distribution's own Python may have no pip, and pip may refuse it (PEP 668). What is thrown
+ * away with an image is changed all the same; elsewhere an environment over it takes the packages.
+ */
+static const char *system_pip(struct model *m, const char *arguments)
+{
+    const char *python = python_of(m);
+    bool managed = diag_is_managed(m), has_pip = py_env_by_dist(m->env, "pip") != NULL;
+    if (!managed || diag_is_image(m)) {
+        return arena_printf(m->arena, "%s%s -m pip install %s%s",
+                            has_pip ? "" : first_install(m, false), python,
+                            managed ? "--break-system-packages " : "", arguments);
+    }
+    bool can_make = diag_has_path(m, path_join(m->arena, m->env->stdlib, "ensurepip"));
+    return arena_printf(m->arena,
+                        "%s%s -m venv --system-site-packages " DIAG_NEW_VENV " && " DIAG_NEW_VENV
+                        "/bin/python -m pip install %s",
+                        can_make ? "" : first_install(m, true), python, arguments);
+}
+
+/* Whether the commands make an environment over the distribution's own Python. */
+static bool makes_environment(struct model *m)
+{
+    return m->env && m->env->kind == PY_ENV_SYSTEM && diag_is_managed(m) && !diag_is_image(m);
+}
+
+const char *diag_pip_folder(struct model *m, const char *beside)
+{
+    if (makes_environment(m)) {
+        return m->env->purelib;
+    }
+    return m->env ? py_env_pip_folder(m->env, beside) : NULL;
+}
+
+const char *diag_prepend_folders(struct model *m, const char *folders)
+{
+    struct arena *a = m->arena;
+    bool moved = makes_environment(m);
+    const char *words = "";
+    for (struct str rest = str_of(folders); rest.s;) {
+        const char *folder = str_dup(a, str_cut(&rest, ':'));
+        size_t n =
+            moved && m->env->purelib && !diag_has_path(m, folder) ? strlen(m->env->purelib) : 0;
+        const char *below =
+            n && strncmp(folder, m->env->purelib, n) == 0 && folder[n] == '/' ? folder + n : NULL;
+        const char *word = below ? arena_printf(a, "\"$PWD\"/%s/lib/python%d.%d/site-packages%s",
+                                                &DIAG_NEW_VENV[strlen("./")], m->env->major,
+                                                m->env->minor, diag_shell_word(a, below))
+                                 : diag_shell_word(a, folder);
+        words = arena_printf(a, "%s%s%s", words, *words ? ":" : "", word);
+    }
+    return arena_printf(a, "export LD_LIBRARY_PATH=%s\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"",
+                        words);
+}
+
+const char *diag_pip_command(struct model *m, const char *arguments)
+{
+    if (m->env && m->env->kind == PY_ENV_SYSTEM) {
+        return system_pip(m, arguments);
+    }
+    return arena_printf(m->arena,
+                        uses_uv(m) ? "uv pip install --python %s %s" : "%s -m pip install %s",
+                        python_of(m), arguments);
+}
+
+/* uv knows where PyTorch serves each build from (its option --torch-backend; uv, "Using uv with
+ * PyTorch"); pip would need the address. */
+const char *diag_torch_command(struct diag *d, const char *release, const char *build)
+{
+    return arena_printf(d->a,
+                        "uv pip install --python %s --reinstall-package torch "
+                        "--torch-backend=%s torch==%s",
+                        python_of(d->m), build, diag_quote(d, release));
+}
+
+const char *diag_pip(struct diag *d, const char *arguments)
+{
+    return diag_pip_command(d->m, arguments);
+}
+
+const char *diag_pip_remove(struct diag *d, const char *packages)
+{
+    return arena_printf(d->a,
+                        uses_uv(d->m) ? "uv pip uninstall --python %s %s"
+                        : diag_is_managed(d->m) && diag_is_image(d->m)
+                            ? "%s -m pip uninstall --break-system-packages -y %s"
+                            : "%s -m pip uninstall -y %s",
+                        python_of(d->m), packages);
+}
+
+/* PyTorch's own builds ("2.5.1+cu124") are not in pip's index. */
+static bool is_torch_build(const char *name, const char *build)
+{
+    static const char *const names[] = {"torch", "torchvision", "torchaudio"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names && build; i++) {
+        found = found || strcmp(name, names[i]) == 0;
+    }
+    return found;
+}
+
+const char *diag_reinstall_command(struct model *m, const char *owner, bool *ret_plain)
+{
+    struct arena *a = m->arena;
+    struct str rest = str_of(owner);
+    const char *name = str_dup(a, str_cut(&rest, ' ')), *version = rest.n ? rest.s : NULL;
+    const struct py_dist *dist = m->env ? py_env_by_dist(m->env, name) : NULL;
+    const char *build = version ? strchr(version, '+') : NULL;
+    const char *pin = version ? arena_printf(a, "%s==%s", name, version) : name;
+    *ret_plain = false;
+    if (dist && dist->kind == PY_DIST_CONDA) {
+        return arena_printf(
+            a, "conda install -p %s --force-reinstall --no-deps %s",
+            diag_shell_word(a, m->env->prefix),
+            diag_shell_word(a, version ? arena_printf(a, "%s=%s", name, version) : name));
+    }
+    if (is_torch_build(name, build)) {
+        return arena_printf(a,
+                            "uv pip install --python %s --reinstall-package %s --no-deps "
+                            "--torch-backend=%s %s",
+                            python_of(m), name, diag_shell_word(a, build + 1),
+                            diag_shell_word(a, pin));
+    }
+    *ret_plain = true;
+    return diag_pip_command(
+        m, arena_printf(a, "--force-reinstall --no-deps %s", diag_shell_word(a, pin)));
+}
+
+void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *path)
+{
+    const char *owner = model_owner(d->m, path);
+    if (!owner) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "Replace or remove %s; no package of this environment records it.", path);
+        return;
+    }
+    diag_evidence(d, f, "the file is recorded by %s", owner);
+    for (size_t i = 0; i < f->repairs.n; i++) {
+        const char *again = f->repairs.items[i].reinstall;
+        if (again && strcmp(again, owner) == 0) {
+            return; // its text may name a folder by now
+        }
+    }
+    size_t before = f->repairs.n;
+    bool plain = false;
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_reinstall_command(d->m, owner, &plain),
+                "Install %s again.", owner);
+    if (f->repairs.n > before) {
+        f->repairs.items[before].reinstall = owner;
+    }
+}
+
+const char *diag_prepend_command(struct diag *d, const char *folders)
+{
+    return diag_prepend_folders(d->m, folders);
+}
