@@ -1,5 +1,7 @@
-#include "apply/place.h"
-
+/*
+ * A folder that may be changed: paths that stay below it, files written, read, copied and
+ * removed in it.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +11,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "apply/place.h"
+#include "apply/place_internal.h"
 #include "base/folder.h"
 
 enum {
@@ -16,17 +20,17 @@ enum {
     NAMES_MAX = 100000,
     XATTR_BYTES_MAX = 64 << 10,
     COPY_BYTES = 256 << 10,
-    LINK_BYTES_MAX = 4096
+    LINK_BYTES_MAX = 4096,
 };
 
 static const char system_home[] = "var/lib";
 
-static int place_said(struct gm_err *err, const char *what)
+int apply_place_said(struct gm_err *err, const char *what)
 {
     return gm_err_set(err, GM_ERR_LOOK, "%s: %s", what, strerror(errno));
 }
 
-static void close_fd(int fd)
+void apply_place_close_fd(int fd)
 {
     if (fd >= 0) {
         (void)close(fd); // what was written is synced before
@@ -51,17 +55,17 @@ int apply_place_open(struct apply_place *p, struct arena *a, struct root *root, 
     p->swap = folder_path_objection(a, path_dir(a, p->base_path));
     p->base = open(p->base_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (p->base < 0) {
-        return place_said(err, p->base_path);
+        return apply_place_said(err, p->base_path);
     }
     p->home =
         is_system ? apply_place_look(p, system_home, err) : fcntl(p->base, F_DUPFD_CLOEXEC, 3);
-    return p->home >= 0 ? 0 : place_said(err, is_system ? system_home : p->base_path);
+    return p->home >= 0 ? 0 : apply_place_said(err, is_system ? system_home : p->base_path);
 }
 
 void apply_place_close(struct apply_place *p)
 {
-    close_fd(p->base);
-    close_fd(p->home);
+    apply_place_close_fd(p->base);
+    apply_place_close_fd(p->home);
     p->base = p->home = -1;
 }
 
@@ -74,7 +78,7 @@ int apply_place_lock(struct apply_place *p, struct gm_err *err)
         return gm_err_set(err, GM_ERR_LOOK, "%s: another gpumend is changing it right now",
                           p->base_path);
     }
-    return place_said(err, p->base_path);
+    return apply_place_said(err, p->base_path);
 }
 
 static char *inside(struct root *root, struct arena *a, const char *path)
@@ -145,11 +149,12 @@ static const char *objection(const struct apply_place *p, int fd, const struct s
     return NULL;
 }
 
-static int check_folder(const struct apply_place *p, int fd, const char *path, struct gm_err *err)
+int apply_place_check_folder(const struct apply_place *p, int fd, const char *path,
+                             struct gm_err *err)
 {
     struct stat st;
     if (fstat(fd, &st) < 0) {
-        return place_said(err, path);
+        return apply_place_said(err, path);
     }
     const char *why = objection(p, fd, &st);
     return why ? gm_err_set(err, GM_ERR_UNSUPPORTED, "nothing is written into %s: %s",
@@ -163,17 +168,17 @@ static int place_walk(const struct apply_place *p, const char *path, bool to_cha
     int fd = fcntl(p->base, F_DUPFD_CLOEXEC, 3);
     struct str rest = str_of(strcmp(path, ".") == 0 ? NULL : path);
     if (fd < 0) {
-        return place_said(err, path);
+        return apply_place_said(err, path);
     }
-    if (to_change && check_folder(p, fd, ".", err) < 0) {
-        close_fd(fd);
+    if (to_change && apply_place_check_folder(p, fd, ".", err) < 0) {
+        apply_place_close_fd(fd);
         return GM_ERR_UNSUPPORTED;
     }
     while (rest.s) {
         const char *name = str_dup(p->arena, str_cut(&rest, '/'));
         int next = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int why = errno;
-        close_fd(fd);
+        apply_place_close_fd(fd);
         fd = next;
         if (fd < 0) {
             bool is_link = why == ELOOP || why == ENOTDIR;
@@ -185,8 +190,8 @@ static int place_walk(const struct apply_place *p, const char *path, bool to_cha
             errno = why;
             return rc;
         }
-        if (to_change && check_folder(p, fd, path, err) < 0) {
-            close_fd(fd);
+        if (to_change && apply_place_check_folder(p, fd, path, err) < 0) {
+            apply_place_close_fd(fd);
             return GM_ERR_UNSUPPORTED;
         }
     }
@@ -203,7 +208,7 @@ int apply_place_may_change(const struct apply_place *p, const char *path, struct
     struct gm_err why;
     int fd = place_walk(p, path, true, &why);
     if (fd >= 0) {
-        close_fd(fd);
+        apply_place_close_fd(fd);
         return 0;
     }
     return why.code == GM_ERR_LOOK && errno == ENOENT ? 0
@@ -231,11 +236,11 @@ int apply_place_sig(const struct apply_place *p, int dir, const char *name,
     char target[LINK_BYTES_MAX];
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         *ret = (struct apply_journal_sig){.type = '-'};
-        return errno == ENOENT ? 0 : place_said(err, name);
+        return errno == ENOENT ? 0 : apply_place_said(err, name);
     }
     ssize_t n = 0;
     if (S_ISLNK(st.st_mode) && (n = readlinkat(dir, name, target, sizeof target)) < 0) {
-        return place_said(err, name);
+        return apply_place_said(err, name);
     }
     *ret = apply_journal_sig_of(&st, arena_strndup(p->arena, target, (size_t)n));
     return 0;
@@ -245,7 +250,7 @@ int apply_place_sig(const struct apply_place *p, int dir, const char *name,
 
 int apply_place_sync(int fd, const char *what, struct gm_err *err)
 {
-    return fsync(fd) == 0 ? 0 : place_said(err, what);
+    return fsync(fd) == 0 ? 0 : apply_place_said(err, what);
 }
 
 static int content_write(int fd, struct str content)
@@ -267,12 +272,12 @@ int apply_place_write(int dir, const char *name, mode_t mode, struct str content
 {
     int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
-        return place_said(err, name);
+        return apply_place_said(err, name);
     }
     int rc = content_write(fd, content) < 0 || fchmod(fd, mode) < 0 || fsync(fd) < 0
-                 ? place_said(err, name)
+                 ? apply_place_said(err, name)
                  : 0;
-    close_fd(fd);
+    apply_place_close_fd(fd);
     return rc;
 }
 
@@ -282,12 +287,12 @@ int apply_place_read(const struct apply_place *p, int dir, const char *name, siz
     struct stat st;
     int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0) {
-        int rc = place_said(err, name);
-        close_fd(fd);
+        int rc = apply_place_said(err, name);
+        apply_place_close_fd(fd);
         return rc;
     }
     if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > max_bytes) {
-        close_fd(fd);
+        apply_place_close_fd(fd);
         return gm_err_set(err, GM_ERR_FORMAT, "%s: not a file, or too large", name);
     }
     char *text = arena_alloc(p->arena, (size_t)st.st_size + 1);
@@ -297,8 +302,8 @@ int apply_place_read(const struct apply_place *p, int dir, const char *name, siz
         got = read(fd, text + n, (size_t)st.st_size - n);
         n += got > 0 ? (size_t)got : 0;
     }
-    int rc = got < 0 ? place_said(err, name) : 0;
-    close_fd(fd);
+    int rc = got < 0 ? apply_place_said(err, name) : 0;
+    apply_place_close_fd(fd);
     *ret = (struct str){text, n};
     return rc;
 }
@@ -364,12 +369,12 @@ int apply_place_copy(int from_dir, const char *from, int to_dir, const char *to,
 {
     int in = openat(from_dir, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (in < 0) {
-        return place_said(err, from);
+        return apply_place_said(err, from);
     }
     int out = openat(to_dir, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int rc = out < 0 || copy_into(in, out) < 0 ? place_said(err, from) : 0;
-    close_fd(in);
-    close_fd(out);
+    int rc = out < 0 || copy_into(in, out) < 0 ? apply_place_said(err, from) : 0;
+    apply_place_close_fd(in);
+    apply_place_close_fd(out);
     return rc;
 }
 
@@ -394,7 +399,7 @@ static int remove_entry(int dir, const char *name, dev_t device, unsigned depth)
         rc = -1;
     }
     rc = rc < 0 ? rc : remove_below(fd, st.st_dev, depth - 1);
-    close_fd(fd);
+    apply_place_close_fd(fd);
     return rc < 0 ? rc : unlinkat(dir, name, AT_REMOVEDIR);
 }
 
@@ -403,7 +408,7 @@ static int remove_below(int dir, dev_t device, unsigned depth)
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
-        close_fd(fd);
+        apply_place_close_fd(fd);
         return -1;
     }
     int rc = 0;
@@ -422,11 +427,11 @@ static int remove_below(int dir, dev_t device, unsigned depth)
 
 int apply_place_remove(int dir, const char *name, struct gm_err *err)
 {
-    return remove_entry(dir, name, 0, DEPTH_MAX) < 0 ? place_said(err, name) : 0;
+    return remove_entry(dir, name, 0, DEPTH_MAX) < 0 ? apply_place_said(err, name) : 0;
 }
 
-static int names_in(struct apply_place *p, int dir, const struct root_filter *filter,
-                    struct root_dir *ret, struct gm_err *err)
+int apply_place_names_in(struct apply_place *p, int dir, const struct root_filter *filter,
+                         struct root_dir *ret, struct gm_err *err)
 {
     struct root here = {.fd = dir, .path = ".", .no_openat2 = false};
     int rc = root_list(&here, p->arena, "/", NAMES_MAX, filter, ret);
@@ -448,8 +453,8 @@ void apply_place_remove_bytecode(struct apply_place *p, int dir, const char *nam
     if (cache < 0) {
         return;
     }
-    if (check_folder(p, cache, "__pycache__", &none) == 0 &&
-        names_in(p, cache, &filter, &found, &none) == 0) {
+    if (apply_place_check_folder(p, cache, "__pycache__", &none) == 0 &&
+        apply_place_names_in(p, cache, &filter, &found, &none) == 0) {
         for (size_t i = 0; i < found.n; i++) {
             (void)unlinkat(cache, found.names[i], 0); // see the header
         }
@@ -457,190 +462,12 @@ void apply_place_remove_bytecode(struct apply_place *p, int dir, const char *nam
             (void)unlinkat(dir, "__pycache__", AT_REMOVEDIR); // others' files are in it
         }
     }
-    close_fd(cache);
+    apply_place_close_fd(cache);
 }
 
 int apply_place_times(int dir, const char *name, const struct apply_journal_sig *sig,
                       struct gm_err *err)
 {
     const struct timespec times[2] = {sig->atime, sig->mtime};
-    return utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? place_said(err, name) : 0;
-}
-
-/* ------------------------------------------------------------------ the folder of journals */
-
-/*
- * The folder comes and goes without a trace in the times of its home: while it is on its way in or
- * out it is called "<top>.new.MTIME", so that the name itself keeps the time that is to be put
- * back; once it has its own name the file "before" in it does, until the time is put back.
- *
- *     mkdir top.new.T    write before=T    rename top    times of home = T    unlink before
- *     rename top.new.T   remove all in it  rmdir         times of home = T
- */
-static char *times_text(struct arena *a, const struct apply_journal_sig *sig)
-{
-    return arena_printf(a, "%lld.%09ld", (long long)sig->mtime.tv_sec, sig->mtime.tv_nsec);
-}
-
-/* Puts the home's time of change back; that of access is left to the kernel. */
-static int restore_home(struct apply_place *p, const char *text, struct gm_err *err)
-{
-    struct apply_journal_sig sig;
-    const char *as_sig = arena_printf(p->arena, "d:0:0:0:0:0:%s:0.000000000", text);
-    if (!apply_journal_sig_parse(p->arena, str_of(as_sig), &sig)) {
-        return 0; // not a time: not ours, or never completed; nothing to put back
-    }
-    sig.atime = (struct timespec){.tv_nsec = UTIME_OMIT};
-    return apply_place_times(p->home, ".", &sig, err);
-}
-
-static char *passing_name(struct apply_place *p, struct gm_err *err)
-{
-    struct apply_journal_sig home;
-    if (apply_place_sig(p, p->home, ".", &home, err) < 0) {
-        return NULL;
-    }
-    return arena_printf(p->arena, "%s.new.%s", p->top, times_text(p->arena, &home));
-}
-
-static int place_open_top(struct apply_place *p)
-{
-    return openat(p->home, p->top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-int apply_place_find_top(struct apply_place *p, struct gm_err *err)
-{
-    int fd = place_open_top(p);
-    if (fd >= 0 || errno == ENOENT) {
-        err->code = GM_ERR_NONE;
-        return fd;
-    }
-    return place_said(err, p->top);
-}
-
-static int make_top(struct apply_place *p, struct gm_err *err)
-{
-    const char *passing = passing_name(p, err);
-    if (!passing) {
-        return GM_ERR_LOOK;
-    }
-    const char *times = passing + strlen(p->top) + strlen(".new.");
-    if (mkdirat(p->home, passing, 0700) < 0) {
-        return place_said(err, p->base_path);
-    }
-    int fd = openat(p->home, passing, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int rc = fd < 0 || mkdirat(fd, "journal", 0700) < 0 ? place_said(err, passing) : 0;
-    rc = rc < 0 ? rc : apply_place_write(fd, "before", 0600, str_of(times), err);
-    rc = rc < 0 ? rc : apply_place_sync(fd, passing, err);
-    close_fd(fd);
-    if (rc == 0 && renameat(p->home, passing, p->home, p->top) < 0) {
-        rc = place_said(err, p->top);
-    }
-    return rc < 0 ? rc : apply_place_sync(p->home, p->base_path, err);
-}
-
-/* Finishes the making of the folder: the times of its home. */
-static int settle_top(struct apply_place *p, int top, struct gm_err *err)
-{
-    struct apply_journal_sig sig;
-    struct str times;
-    int rc = apply_place_sig(p, top, "before", &sig, err);
-    if (rc < 0 || sig.type == '-') {
-        return rc;
-    }
-    rc = apply_place_read(p, top, "before", 64, &times, err);
-    rc = rc < 0 ? rc : restore_home(p, times.s, err);
-    return rc < 0 || unlinkat(top, "before", 0) == 0 ? rc : place_said(err, "before");
-}
-
-int apply_place_top(struct apply_place *p, struct gm_err *err)
-{
-    int rc = check_folder(p, p->home, ".", err);
-    int fd = rc < 0 ? -1 : place_open_top(p);
-    if (rc < 0 || (fd < 0 && errno != ENOENT)) {
-        return rc < 0 ? rc : place_said(err, p->top);
-    }
-    if (fd < 0) {
-        rc = make_top(p, err);
-        fd = rc < 0 ? -1 : place_open_top(p);
-        rc = rc < 0 || fd >= 0 ? rc : place_said(err, p->top);
-    }
-    rc = rc < 0 ? rc : check_folder(p, fd, p->top, err);
-    rc = rc < 0 ? rc : settle_top(p, fd, err);
-    if (rc < 0) {
-        close_fd(fd);
-        return rc;
-    }
-    return fd;
-}
-
-/* A folder on its way out or one that never came in: removed, and the home's time put back. */
-static int finish_passing(struct apply_place *p, const char *name, struct gm_err *err)
-{
-    int rc = apply_place_remove(p->home, name, err);
-    return rc < 0 ? rc : restore_home(p, name + strlen(p->top) + strlen(".new."), err);
-}
-
-static bool is_passing(const char *name, void *top)
-{
-    return starts_with(name, top) && starts_with(name + strlen(top), ".new.");
-}
-
-static bool name_is_gone(const char *name, void *unused)
-{
-    (void)unused;
-    return starts_with(name, "gone-");
-}
-
-static int sweep_passing(struct apply_place *p, struct gm_err *err)
-{
-    struct root_dir found;
-    char *top = arena_strdup(p->arena, p->top);
-    int rc = names_in(p, p->home, &(struct root_filter){is_passing, top}, &found, err);
-    for (size_t i = 0; rc == 0 && i < found.n; i++) {
-        rc = finish_passing(p, found.names[i], err);
-    }
-    return rc;
-}
-
-/* Removes what is done with in the folder of journals; *ret_empty: nothing else is there. */
-static int sweep_journals(struct apply_place *p, int top, bool *ret_empty, struct gm_err *err)
-{
-    struct root_dir found;
-    int dir = openat(top, "journal", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0) {
-        return place_said(err, "journal");
-    }
-    int rc = check_folder(p, dir, "journal", err);
-    rc = rc < 0 ? rc : names_in(p, dir, &(struct root_filter){.keep = name_is_gone}, &found, err);
-    for (size_t i = 0; rc == 0 && i < found.n; i++) {
-        rc = apply_place_remove(dir, found.names[i], err);
-    }
-    rc = rc < 0 ? rc : names_in(p, dir, NULL, &found, err);
-    *ret_empty = rc == 0 && found.n == 0;
-    close_fd(dir);
-    return rc;
-}
-
-int apply_place_sweep(struct apply_place *p, struct gm_err *err)
-{
-    int rc = check_folder(p, p->home, ".", err);
-    rc = rc < 0 ? rc : sweep_passing(p, err);
-    int top = rc < 0 ? -1 : place_open_top(p);
-    if (rc < 0 || top < 0) {
-        return rc < 0 || errno == ENOENT ? rc : place_said(err, p->top);
-    }
-    bool empty = false;
-    rc = check_folder(p, top, p->top, err);
-    rc = rc < 0 ? rc : settle_top(p, top, err);
-    rc = rc < 0 ? rc : sweep_journals(p, top, &empty, err);
-    close_fd(top);
-    if (rc < 0 || !empty) {
-        return rc;
-    }
-    const char *passing = passing_name(p, err);
-    if (!passing || renameat(p->home, p->top, p->home, passing) < 0) {
-        return passing ? place_said(err, p->top) : GM_ERR_LOOK;
-    }
-    return finish_passing(p, passing, err);
+    return utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? apply_place_said(err, name) : 0;
 }
