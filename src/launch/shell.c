@@ -5,404 +5,13 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "launch/shell.h"
 #include "launch/start.h"
 
-enum { POSITIONALS_MAX = 1024, WORDS_MAX = 4096, UNSURE_MAX = 64 };
-
-/* One text, and what reading it has found so far. */
-struct shell {
-    struct launch_start *s;
-    const char *name;         // of the shell or script, for messages
-    const char *file;         // $0: the script; NULL: not known
-    launch_words positionals; // $1 and further
-    struct str rest;
-    unsigned depth; // of conditions and functions
-    bool ended;     // an exec or exit that no condition stands before
-
-    /* The Python that was found last, and whether another command starts another interpreter. */
-    struct launch_program found;
-    const char *found_cwd, *elf; // elf: another program that takes the shell's place
-    launch_words found_sets;
-    bool has_found, found_sure, differs, several;
-    const char *unseen; // the first command that is not known
+enum {
+    POSITIONALS_MAX = 1024,
+    UNSURE_MAX = 64,
 };
-
-/* ------------------------------------------------------------------ expansion */
-
-struct word {
-    char *text;
-    size_t n;
-    bool known, quoted, any;
-};
-
-static void push(struct shell *h, struct word *w, const char *text, size_t n)
-{
-    if (!w->text) {
-        w->text = arena_alloc(h->s->a, LAUNCH_START_WORD_MAX + 1);
-    }
-    if (w->n + n > LAUNCH_START_WORD_MAX) {
-        w->known = false;
-        return;
-    }
-    memcpy(w->text + w->n, text, n);
-    w->n += n;
-    w->text[w->n] = '\0';
-    w->any = true;
-}
-
-static bool shell_is_name_char(char c)
-{
-    return str_is_letter(c) || c == '_' || (c >= '0' && c <= '9');
-}
-
-/* What stands between the brackets at the head ("(" or "{"), which are taken off; quotes and
- * brackets inside count. .s is NULL: the end is missing. */
-static struct str take_bracketed(struct str *text, char open, char close)
-{
-    size_t depth = 0;
-    for (size_t i = 0; i < text->n; i++) {
-        depth += text->s[i] == open;
-        depth -= text->s[i] == close;
-        if (depth == 0) {
-            struct str inside = {text->s + 1, i - 1};
-            text->s += i + 1, text->n -= i + 1;
-            return inside;
-        }
-    }
-    text->s += text->n, text->n = 0;
-    return (struct str){NULL, 0};
-}
-
-/* The folder of the script, which many find out with dirname and $0 or BASH_SOURCE, and the working
- * directory; NULL: another command, whose output is not known. */
-static const char *output_of(struct shell *h, struct str command)
-{
-    bool own = str_find(command, "$0") < command.n || str_find(command, "BASH_SOURCE") < command.n;
-    struct str trimmed = str_trim(command);
-    const char *file = h->file;
-    char *real = NULL;
-    size_t at = str_find(command, "dirname");
-    if (!own || !file) {
-        return str_is(trimmed, "pwd") && h->s->cwd != launch_unknown ? h->s->cwd : NULL;
-    }
-    if (str_find(command, "realpath") < command.n || str_find(command, "readlink") < command.n) {
-        file = root_realpath(h->s->root, h->s->a, file, &real) == 0 ? real : file;
-    }
-    if (at == command.n) {
-        return file != h->file || str_starts(trimmed, "realpath") ? file : NULL;
-    }
-    struct str after = {command.s + at + 1, command.n - at - 1};
-    bool further = str_find(after, "dirname") < after.n || str_find(command, "..") < command.n;
-    return further ? NULL : path_dir(h->s->a, file);
-}
-
-static const char *shell_variable(struct shell *h, struct str name)
-{
-    uint64_t number = 0;
-    if (str_u64(name, &number)) {
-        return number == 0                  ? h->file ? h->file : launch_unknown
-               : number <= h->positionals.n ? h->positionals.items[number - 1]
-                                            : "";
-    }
-    if (str_is(name, "PWD")) {
-        return h->s->cwd;
-    }
-    if (str_starts(name, "BASH_SOURCE")) {
-        return h->file ? h->file : launch_unknown;
-    }
-    return launch_start_variable(h->s, str_dup(h->s->a, name));
-}
-
-static void word_expand(struct shell *h, struct word *w, struct str text, unsigned depth);
-
-/* A value in a word, if it is known. */
-static void push_value(struct shell *h, struct word *w, const char *value)
-{
-    if (!value || value == launch_unknown) {
-        w->known = false;
-    } else {
-        push(h, w, value, strlen(value));
-    }
-}
-
-/* A variable in a word. One that nobody has set is empty if it is a search path; any other may come
- * from what was not read. */
-static void push_variable(struct shell *h, struct word *w, struct str name, const char *value)
-{
-    bool path = str_starts(name, "LD_") || str_ends(name, "PATH");
-    push_value(h, w, !value && path ? "" : value);
-}
-
-/* What "-WORD", ":-WORD" and its likes behind a name make of its value. */
-static void push_default(struct shell *h, struct word *w, const char *value, struct str rest,
-                         unsigned depth)
-{
-    bool colon = rest.s[0] == ':';
-    rest.s += colon, rest.n -= colon;
-    char form = rest.n ? rest.s[0] : '\0';
-    bool set = value && (!colon || value == launch_unknown || *value);
-    struct str other = {rest.s + 1, rest.n ? rest.n - 1 : 0};
-    if (form == '+' ? value == launch_unknown : !strchr("-=?", form) || !form) {
-        w->known = false; // parts of a value, or whether there is one
-    } else if (form != '+' && set) {
-        push_value(h, w, value);
-    } else if (form != '+' || set) {
-        word_expand(h, w, other, depth + 1);
-    }
-}
-
-/* "${NAME}", "${NAME:-WORD}" and its likes. */
-static void push_braced(struct shell *h, struct word *w, struct str inside, unsigned depth)
-{
-    size_t n = 0;
-    while (n < inside.n && (shell_is_name_char(inside.s[n]) || strchr("[]@*#?", inside.s[n]))) {
-        n++;
-    }
-    const char *value = shell_variable(h, (struct str){inside.s, n});
-    if (n == inside.n) {
-        push_variable(h, w, inside, value);
-    } else {
-        push_default(h, w, value, (struct str){inside.s + n, inside.n - n}, depth);
-    }
-    w->any = true;
-}
-
-/* "$NAME", "$1", "$@" and a dollar sign that stands for itself. */
-static void push_named(struct shell *h, struct word *w, struct str *text)
-{
-    size_t n = 0;
-    bool digit = text->n && *text->s >= '0' && *text->s <= '9';
-    while (n < text->n && shell_is_name_char(text->s[n]) && (!digit || n < 1)) {
-        n++;
-    }
-    if (n) {
-        struct str name = {text->s, n};
-        push_variable(h, w, name, shell_variable(h, name));
-    } else if (text->n && strchr("@*#?!$-", *text->s)) {
-        w->known = false;
-        n = 1;
-    } else {
-        push(h, w, "$", 1);
-    }
-    text->s += n, text->n -= n;
-}
-
-/* At a dollar sign; takes it and what belongs to it. */
-static void push_dollar(struct shell *h, struct word *w, struct str *text, unsigned depth)
-{
-    text->s++, text->n--;
-    char next = text->n ? *text->s : '\0';
-    if (next == '(') {
-        struct str inside = take_bracketed(text, '(', ')');
-        push_value(h, w, inside.s ? output_of(h, inside) : NULL);
-    } else if (next == '{') {
-        struct str inside = take_bracketed(text, '{', '}');
-        if (inside.s && depth < 8) {
-            push_braced(h, w, inside, depth);
-        } else {
-            w->known = false;
-        }
-    } else {
-        push_named(h, w, text);
-    }
-}
-
-/* At a backquote; takes what is between it and the next. */
-static void push_backquoted(struct shell *h, struct word *w, struct str *text)
-{
-    size_t n = str_find_char((struct str){text->s + 1, text->n - 1}, '`');
-    push_value(h, w, output_of(h, (struct str){text->s + 1, n}));
-    n = n + 2 < text->n ? n + 2 : text->n;
-    text->s += n, text->n -= n;
-}
-
-/* Text in double quotes. */
-static void word_expand(struct shell *h, struct word *w, struct str text, unsigned depth)
-{
-    while (text.n) {
-        if (*text.s == '$') {
-            push_dollar(h, w, &text, depth);
-        } else if (*text.s == '`') {
-            push_backquoted(h, w, &text);
-        } else {
-            bool escaped = *text.s == '\\' && text.n > 1 && strchr("$`\"\\", text.s[1]);
-            push(h, w, text.s + escaped, 1);
-            text.s += 1 + escaped, text.n -= 1u + escaped;
-        }
-    }
-}
-
-/* ------------------------------------------------------------------ words */
-
-static struct str take_double_quoted(struct str *text)
-{
-    size_t i = 1;
-    for (; i < text->n && text->s[i] != '"'; i++) {
-        if (text->s[i] == '\\') {
-            i++;
-        } else if (text->s[i] == '$' && i + 1 < text->n && text->s[i + 1] == '(') {
-            struct str inner = {text->s + i + 1, text->n - i - 1};
-            (void)take_bracketed(&inner, '(', ')');
-            i = (size_t)(inner.s - text->s) - 1;
-        }
-    }
-    i = i < text->n ? i : text->n;
-    struct str inside = {text->s + 1, i - 1};
-    size_t past = i < text->n ? i + 1 : i;
-    text->s += past, text->n -= past;
-    return inside;
-}
-
-/* "$@" alone stands for all the words of the script. */
-static bool take_all_words(struct shell *h, struct str *text, launch_words *out)
-{
-    static const char *const forms[] = {"\"$@\"", "$@", "$*", "\"${@}\"", "${@}"};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        size_t n = strlen(forms[i]);
-        if (str_starts(*text, forms[i]) && (text->n == n || strchr(" \t\r\n;&|<>()", text->s[n]))) {
-            for (size_t k = 0; k < h->positionals.n && out->n < WORDS_MAX; k++) {
-                VEC_PUSH(h->s->a, out, h->positionals.items[k]);
-            }
-            text->s += n, text->n -= n;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* One word off the head, with its quotes and expansions taken. */
-static const char *shell_take_word(struct shell *h, struct str *text)
-{
-    struct word w = {.known = true};
-    push(h, &w, "", 0);
-    while (text->n && !strchr(" \t\r\n;&|<>()", *text->s)) {
-        if (*text->s == '\'') {
-            size_t n = str_find_char((struct str){text->s + 1, text->n - 1}, '\'');
-            push(h, &w, text->s + 1, n);
-            n = n + 2 < text->n ? n + 2 : text->n;
-            text->s += n, text->n -= n;
-        } else if (*text->s == '"') {
-            word_expand(h, &w, take_double_quoted(text), 0);
-        } else if (*text->s == '$') {
-            push_dollar(h, &w, text, 0);
-        } else if (*text->s == '`') {
-            push_backquoted(h, &w, text);
-        } else {
-            bool escaped = *text->s == '\\' && text->n > 1;
-            bool joined = escaped && text->s[1] == '\n';
-            push(h, &w, text->s + escaped, joined ? 0 : 1);
-            text->s += 1 + escaped, text->n -= 1u + escaped;
-        }
-    }
-    return w.known ? w.text : launch_unknown;
-}
-
-/* The text of a here-document is no command: it ends at a line that is its word. */
-static void skip_document(struct shell *h, const char *end)
-{
-    struct str line;
-    while (str_line(&h->rest, &line)) {
-        if (str_is(str_trim(line), end)) {
-            return;
-        }
-    }
-}
-
-struct command {
-    launch_words words;
-    launch_words raws;    // of assignments: their text before it was expanded, else NULL
-    const char *document; // the word that ends its here-document, or NULL
-    char end;             // what ended it
-};
-
-static void take_redirection(struct shell *h, struct command *c)
-{
-    bool document = str_starts(h->rest, "<<") && !str_starts(h->rest, "<<<");
-    while (h->rest.n && strchr("<>&|-", *h->rest.s)) {
-        h->rest.s++, h->rest.n--;
-    }
-    while (h->rest.n && strchr(" \t", *h->rest.s)) {
-        h->rest.s++, h->rest.n--;
-    }
-    const char *word = shell_take_word(h, &h->rest);
-    if (document) {
-        c->document = word;
-    }
-}
-
-static bool is_descriptor(const char *word, struct str rest)
-{
-    return rest.n && strchr("<>", *rest.s) && *word && !word[strspn(word, "0123456789")];
-}
-
-/* Words of the script, or one word with its text before it was expanded. */
-static void shell_take_words(struct shell *h, struct command *c)
-{
-    if (take_all_words(h, &h->rest, &c->words)) {
-        while (c->raws.n < c->words.n) {
-            VEC_PUSH(h->s->a, &c->raws, NULL);
-        }
-        return;
-    }
-    const char *raw = h->rest.s;
-    const char *word = shell_take_word(h, &h->rest);
-    if (word == launch_unknown || !is_descriptor(word, h->rest)) {
-        size_t n = (size_t)(h->rest.s - raw);
-        VEC_PUSH(h->s->a, &c->raws, arena_strndup(h->s->a, raw, n < 512 ? n : 512));
-        VEC_PUSH(h->s->a, &c->words, word);
-    }
-}
-
-/* A character that ends a command; true if there is one that it ends. */
-static bool take_end(struct shell *h, struct command *c)
-{
-    c->end = *h->rest.s;
-    h->rest.s++, h->rest.n--;
-    if (c->end == '\n' && c->document) {
-        skip_document(h, c->document);
-        c->document = NULL;
-    }
-    return c->words.n || c->end == '(' || c->end == ')';
-}
-
-/* Takes blanks, a joined line or a comment off the head; false: there is none. */
-static bool skip_blank(struct shell *h)
-{
-    char x = *h->rest.s;
-    bool joined = str_starts(h->rest, "\\\n");
-    if (!strchr(" \t\r#", x) && !joined) {
-        return false;
-    }
-    size_t n = x == '#' ? str_find_char(h->rest, '\n') : 1u + joined;
-    h->rest.s += n, h->rest.n -= n;
-    return true;
-}
-
-/* The next simple command; false at the end of the text. */
-static bool take_command(struct shell *h, struct command *ret)
-{
-    struct command c = {.end = '\n'};
-    bool ended = false;
-    while (h->rest.n && !ended) {
-        char x = *h->rest.s;
-        if (skip_blank(h)) {
-            continue;
-        }
-        if (x == '<' || x == '>' || str_starts(h->rest, "&>")) {
-            take_redirection(h, &c);
-        } else if (strchr("\n;&|()", x)) {
-            ended = take_end(h, &c);
-        } else {
-            shell_take_words(h, &c);
-        }
-        ended |= c.words.n >= WORDS_MAX;
-    }
-    if (c.document) {
-        skip_document(h, c.document);
-    }
-    *ret = c;
-    return c.words.n || h->rest.n;
-}
 
 /* ------------------------------------------------------------------ what is found */
 
@@ -480,7 +89,7 @@ static bool keeps_value(struct arena *a, const char *name, const char *text)
     text += *text == '"';
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         size_t len = strlen(forms[i]);
-        keeps |= starts_with(text, forms[i]) && (i || !shell_is_name_char(text[len]));
+        keeps |= starts_with(text, forms[i]) && (i || !launch_shell_is_name_char(text[len]));
     }
     return keeps;
 }
@@ -489,7 +98,7 @@ static bool keeps_value(struct arena *a, const char *name, const char *text)
 static bool shell_assign(struct shell *h, const char *word, const char *raw)
 {
     size_t n = 0;
-    while (raw && shell_is_name_char(raw[n])) {
+    while (raw && launch_shell_is_name_char(raw[n])) {
         n++;
     }
     if (!n || raw[n] != '=' || (raw[0] >= '0' && raw[0] <= '9')) {
@@ -523,8 +132,6 @@ static void change_folder(struct shell *h, const launch_words *w)
     h->s->cwd = to ? to : launch_unknown;
 }
 
-static void shell_read_text(struct shell *h, struct str text);
-
 /* The environment that the activation script at `path` enters: of venv, or of conda with a name. */
 static void enter_of(struct launch_start *s, const char *path, const launch_words *w)
 {
@@ -539,6 +146,8 @@ static void enter_of(struct launch_start *s, const char *path, const launch_word
             s, strcmp(name, "base") == 0 ? prefix : arena_printf(s->a, "%s/envs/%s", prefix, name));
     }
 }
+
+static void shell_read_text(struct shell *h, struct str text);
 
 /* `. FILE`: an activation script is known by its name, any other is read. */
 static void source(struct shell *h, const launch_words *w)
@@ -621,16 +230,14 @@ static void unset(struct shell *h, const launch_words *w)
     }
 }
 
-static void shell_read_text(struct shell *h, struct str text);
-
 /* Its words, joined by blanks, are read as the next commands. */
 static void shell_eval(struct shell *h, const launch_words *w)
 {
     struct word text = {.known = ++h->s->hops <= LAUNCH_START_HOPS_MAX};
     for (size_t i = 1; i < w->n && text.known; i++) {
         bool known = w->items[i] != launch_unknown;
-        push(h, &text, known ? w->items[i] : "", known ? strlen(w->items[i]) : 0);
-        push(h, &text, " ", 1);
+        launch_shell_push(h, &text, known ? w->items[i] : "", known ? strlen(w->items[i]) : 0);
+        launch_shell_push(h, &text, " ", 1);
         text.known &= known;
     }
     if (text.known && text.n) {
@@ -739,7 +346,7 @@ static void shell_read_text(struct shell *h, struct str text)
 {
     struct command c;
     h->rest = text;
-    while (!h->ended && take_command(h, &c)) {
+    while (!h->ended && launch_shell_take_command(h, &c)) {
         if (++h->s->commands > LAUNCH_START_COMMANDS_MAX) {
             h->unseen = "it has more commands than are read";
             return;
