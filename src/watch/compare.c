@@ -1,179 +1,15 @@
-#include "watch/compare.h"
-
+/* Where the trace and the model differ, and which circumstance explains it. */
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
-#include "diag/cause.h"
+#include "watch/compare.h"
+#include "watch/compared.h"
 
-enum { PROCESSES_MAX = 64, LOADS_MAX = 20000, REPLAYED_MAX = 200000, US = 1000000 };
-
-/* How the model is asked. */
-struct circumstances {
-    bool as_the_loader;   // from whom the loader took for the caller
-    const char *path_set; // LD_LIBRARY_PATH at the start, instead of what it was; or NULL
-    bool path_unset;
-};
-
-struct compared {
-    struct arena *a;
-    struct ldso_store store;
-    struct watch_comparison *ret;
-    size_t n_replayed;             // dlopens, in all processes and circumstances
-    const struct watch_edit *edit; // of the last replay with a variable set
-};
-
-typedef VEC(const struct watch_load *) load_list;
-
-/* One process in the model, and what it says of each dlopen. */
-struct replayed {
-    struct ldso_process *model; // NULL: it cannot be modelled
-    load_list loads;            // with those before the fork, which come first
-    size_t n_inherited;
-    struct watch_answer *answers;
-    size_t *objects_before; // how many objects the model had before each, and at the end
-};
-
-/* ------------------------------------------------------------------ the model */
-
-static const char *const *environment(struct compared *c, const struct watch_process *p,
-                                      const struct circumstances *how, size_t *ret_n)
-{
-    const char **env = arena_array(c->a, p->env.n + 1, sizeof *env);
-    size_t n = 0;
-    for (size_t i = 0; i < p->env.n; i++) {
-        bool path = starts_with(p->env.items[i], "LD_LIBRARY_PATH=");
-        if (!path || !(how->path_set || how->path_unset)) {
-            env[n++] = p->env.items[i];
-        }
-    }
-    if (how->path_set) {
-        env[n++] = arena_printf(c->a, "LD_LIBRARY_PATH=%s", how->path_set);
-    }
-    *ret_n = n;
-    return env;
-}
-
-static int by_order(const void *a, const void *b)
-{
-    const struct watch_load *const *one = a, *const *other = b;
-    return ((*one)->at > (*other)->at) - ((*one)->at < (*other)->at);
-}
-
-/* Those of a process that were done before, after what it had at its fork. */
-static void gather_before(struct compared *c, const struct watch_process *p, uint64_t before,
-                          unsigned depth, load_list *ret)
-{
-    if (p->fork_of && depth < PROCESSES_MAX) {
-        gather_before(c, p->fork_of, before < p->fork_at ? before : p->fork_at, depth + 1, ret);
-    }
-    for (size_t i = 0; i < p->loads.n; i++) {
-        if (p->loads.items[i].at <= before) {
-            VEC_PUSH(c->a, ret, &p->loads.items[i]);
-        }
-    }
-}
-
-/* In the order in which the loader worked on them. */
-static void gather(struct compared *c, const struct watch_process *p, struct replayed *r)
-{
-    if (p->fork_of) {
-        gather_before(c, p->fork_of, p->fork_at, 0, &r->loads);
-    }
-    r->n_inherited = r->loads.n;
-    for (size_t i = 0; i < p->loads.n; i++) {
-        VEC_PUSH(c->a, &r->loads, &p->loads.items[i]);
-    }
-    if (r->loads.n) {
-        qsort(r->loads.items, r->loads.n, sizeof *r->loads.items, by_order);
-    }
-    r->loads.n = r->loads.n < LOADS_MAX ? r->loads.n : LOADS_MAX;
-}
-
-/* The model does not remove a library again. */
-static bool closed_before(const struct watch_process *p, uint64_t before, const char *path)
-{
-    for (size_t i = 0; path && i < p->closes.n && p->closes.items[i].at < before; i++) {
-        const char *closed = p->closes.items[i].path;
-        if (!closed || strcmp(closed, path) == 0) {
-            return true;
-        }
-    }
-    return path && p->fork_of &&
-           closed_before(p->fork_of, before < p->fork_at ? before : p->fork_at, path);
-}
-
-static bool any_closed_before(const struct watch_process *p, uint64_t before)
-{
-    for (; p; before = before < p->fork_at ? before : p->fork_at, p = p->fork_of) {
-        if (p->closes.n && p->closes.items[0].at < before) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_compared(const struct watch_load *l)
-{
-    return !l->unknown && l->name && l->name[0] && l->space == 0 && !(l->flags & WATCH_NOLOAD);
-}
-
-static struct watch_answer load_answer(const struct ldso_load *l)
-{
-    struct watch_answer answer = {.known = l != NULL};
-    if (l && (l->outcome == LDSO_LOADED || l->outcome == LDSO_REUSED)) {
-        answer.found = true;
-        answer.path = l->object ? l->object->path : l->path;
-    }
-    return answer;
-}
-
-static struct watch_answer replayed_ask(struct replayed *r, const struct watch_load *l,
-                                        const struct circumstances *how)
-{
-    const char *from = how->as_the_loader || !l->caller ? l->loader_caller : l->caller;
-    struct ldso_object *caller = from ? ldso_find_object(r->model, from) : NULL;
-    unsigned mode =
-        (l->flags & RTLD_NOW ? LDSO_NOW : 0u) | (l->flags & RTLD_GLOBAL ? LDSO_GLOBAL_SCOPE : 0u);
-    if (!is_compared(l) || !caller) {
-        return (struct watch_answer){.known = false};
-    }
-    return load_answer(ldso_dlopen(r->model, caller, l->name, mode));
-}
-
-/* The start, then the first `n` dlopens. False if the program cannot be modelled. */
-static bool replay(struct compared *c, const struct watch_process *p,
-                   const struct circumstances *how, size_t n, struct replayed *ret,
-                   struct gm_err *err)
-{
-    struct ldso_config config = {.cwd = p->cwd, .uid = getuid()};
-    if (c->n_replayed > REPLAYED_MAX) {
-        return gm_err_set(err, GM_ERR_LIMIT, "there are too many dlopens"), false;
-    }
-    *ret = (struct replayed){.model = NULL};
-    config.env = environment(c, p, how, &config.n_env);
-    struct ldso_process *model = ldso_process_new(&c->store, c->a, &config);
-    if (!p->exe || !p->cwd || ldso_start(model, p->exe, err) < 0) {
-        return false;
-    }
-    ret->model = model;
-    gather(c, p, ret);
-    n = n < ret->loads.n ? n : ret->loads.n;
-    c->n_replayed += n;
-    ret->answers = arena_array(c->a, n + 1, sizeof *ret->answers);
-    ret->objects_before = arena_array(c->a, n + 2, sizeof *ret->objects_before);
-    for (size_t i = 0; i < n; i++) {
-        ret->objects_before[i] = model->objects.n;
-        ret->answers[i] = replayed_ask(ret, ret->loads.items[i], how);
-    }
-    ret->objects_before[n] = model->objects.n;
-    return true;
-}
+enum { US = 1000000 };
 
 /* ------------------------------------------------------------------ times */
 
@@ -206,26 +42,24 @@ static const char *seconds_after(struct compared *c, const struct watch_process 
 
 /* ------------------------------------------------------------------ words */
 
-static const char *ends_at(struct compared *c, const struct watch_answer *answer)
+const char *watch_compare_ends_at(struct compared *c, const struct watch_answer *answer)
 {
     return !answer->found ? "nothing is found"
            : answer->path ? arena_printf(c->a, "%s is taken", answer->path)
                           : "what is loaded under that name already is taken";
 }
 
-static bool same_answer(const struct watch_answer *a, const struct watch_answer *b)
+bool watch_answer_is_same(const struct watch_answer *a, const struct watch_answer *b)
 {
     return a->found == b->found &&
            (!a->found || !a->path || !b->path || strcmp(a->path, b->path) == 0);
 }
 
-static struct watch_answer seen_of(const struct watch_load *l)
+struct watch_answer watch_load_seen(const struct watch_load *l)
 {
     return (struct watch_answer){
         .known = true, .found = !l->failed, .path = l->failed ? NULL : l->path};
 }
-
-#define SAY(c, d, ...) VEC_PUSH((c)->a, &(d)->evidence, arena_printf((c)->a, __VA_ARGS__))
 
 /* ------------------------------------------------------------------ why: another caller */
 
@@ -236,7 +70,8 @@ static bool by_interposer(struct compared *c, const struct watch_process *p,
     struct gm_err err;
     const struct circumstances how = {.as_the_loader = true};
     if (!l->caller || !l->loader_caller || strcmp(l->caller, l->loader_caller) == 0 ||
-        !replay(c, p, &how, i + 1, &again, &err) || !same_answer(&again.answers[i], &d->seen)) {
+        !watch_compare_replay(c, p, &how, i + 1, &again, &err) ||
+        !watch_answer_is_same(&again.answers[i], &d->seen)) {
         return false;
     }
     d->cause = "dlopen-interposed";
@@ -244,11 +79,11 @@ static bool by_interposer(struct compared *c, const struct watch_process *p,
                               "%s intercepts dlopen: the loader searches for %s on its "
                               "behalf, not on behalf of %s, where %s.",
                               path_base(l->loader_caller), l->name, path_base(l->caller),
-                              ends_at(c, &d->model));
+                              watch_compare_ends_at(c, &d->model));
     SAY(c, d, "the loader treats %s as the caller, by the return address of dlopen",
         l->loader_caller);
     SAY(c, d, "with %s as the caller, the model finds what was seen: %s",
-        path_base(l->loader_caller), ends_at(c, &d->seen));
+        path_base(l->loader_caller), watch_compare_ends_at(c, &d->seen));
     d->to_do = arena_printf(c->a,
                             "Start the program without %s, or set LD_LIBRARY_PATH to what "
                             "the "
@@ -358,7 +193,8 @@ static struct watch_difference *known_difference(struct compared *c,
         if (known->process == d->process && results_are_same(known->cause, d->cause) &&
             (d->cause ||
              (strcmp(known->name, d->name) == 0 && results_are_same(known->caller, d->caller) &&
-              same_answer(&known->seen, &d->seen) && same_answer(&known->model, &d->model)))) {
+              watch_answer_is_same(&known->seen, &d->seen) &&
+              watch_answer_is_same(&known->model, &d->model)))) {
             return known;
         }
     }
@@ -381,9 +217,7 @@ static const char *kept(struct compared *c, const char *text)
     return text ? arena_strdup(c->a, text) : NULL;
 }
 
-/* Two causes of one kind in a process are one finding with two names. Texts of the model may point
- * into files that are mapped as long as it lives. */
-static void add_difference(struct compared *c, const struct watch_difference *d)
+void watch_compare_add_difference(struct compared *c, const struct watch_difference *d)
 {
     struct watch_difference *known = known_difference(c, d);
     struct watch_difference new = *d;
@@ -409,17 +243,18 @@ static void judge_edit(struct compared *c, const struct watch_process *p, const 
         return;
     }
     const struct circumstances how = {.path_set = e->value, .path_unset = !e->value};
-    struct watch_answer seen = seen_of(l);
-    if (!same_answer(&r->answers[i], &seen)) {
+    struct watch_answer seen = watch_load_seen(l);
+    if (!watch_answer_is_same(&r->answers[i], &seen)) {
         return; // what the variable would change cannot be determined
     }
     if (c->edit != e) { // all dlopens at once: later ones have it as well
         c->edit = e;
-        if (!replay(c, p, &how, SIZE_MAX, again, &err)) {
+        if (!watch_compare_replay(c, p, &how, SIZE_MAX, again, &err)) {
             again->answers = NULL;
         }
     }
-    if (!again->answers || !again->answers[i].known || same_answer(&again->answers[i], &seen)) {
+    if (!again->answers || !again->answers[i].known ||
+        watch_answer_is_same(&again->answers[i], &seen)) {
         return;
     }
     struct watch_difference d = {.process = p,
@@ -439,13 +274,13 @@ static void judge_edit(struct compared *c, const struct watch_process *p, const 
                     "program",
         seconds_after(c, p, e->time_us), e->value ? e->value : "nothing");
     SAY(c, &d, "seen: %s; with the variable set before the start, the model says: %s",
-        ends_at(c, &seen), ends_at(c, &again->answers[i]));
+        watch_compare_ends_at(c, &seen), watch_compare_ends_at(c, &again->answers[i]));
     d.to_do = e->value ? arena_printf(c->a,
                                       "Set it before the program starts: export "
                                       "LD_LIBRARY_PATH=%s",
                                       e->value)
                        : "Unset it before the program starts.";
-    add_difference(c, &d);
+    watch_compare_add_difference(c, &d);
 }
 
 /* ------------------------------------------------------------------ one dlopen */
@@ -459,18 +294,19 @@ static bool explain_difference(struct compared *c, const struct watch_process *p
     if (by_interposer(c, p, l, i, d) || by_late_folder(c, p, l, d) || by_changed_file(c, p, l, d)) {
         return true;
     }
-    if (any_closed_before(p, l->at)) {
+    if (watch_compare_any_closed_before(p, l->at)) {
         return false;
     }
-    d->summary = arena_printf(c->a, "%s: %s, and the model says that %s; the cause is unknown.",
-                              l->name, ends_at(c, &d->seen), ends_at(c, &d->model));
+    d->summary =
+        arena_printf(c->a, "%s: %s, and the model says that %s; the cause is unknown.", l->name,
+                     watch_compare_ends_at(c, &d->seen), watch_compare_ends_at(c, &d->model));
     if (l->says) {
         SAY(c, d, "the loader says: %s", l->says);
     }
     return true;
 }
 
-static bool list_has_path(const char *const *list, size_t n, const char *path)
+bool watch_compare_list_has_path(const char *const *list, size_t n, const char *path)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(list[i], path) == 0) {
@@ -502,7 +338,7 @@ static const char *other_dependency(const struct replayed *r, size_t i)
     }
     for (size_t k = r->objects_before[i]; k < r->objects_before[i + 1]; k++) {
         const char *path = r->model->objects.items[k]->path;
-        if (!list_has_path(l->opened.items, l->opened.n, path)) {
+        if (!watch_compare_list_has_path(l->opened.items, l->opened.n, path)) {
             return path;
         }
     }
@@ -513,9 +349,10 @@ static void compared_load(struct compared *c, const struct watch_process *p,
                           const struct replayed *r, size_t i)
 {
     const struct watch_load *l = r->loads.items[i];
-    struct watch_answer seen = seen_of(l);
+    struct watch_answer seen = watch_load_seen(l);
     const struct watch_answer *model = &r->answers[i];
-    bool again = model->known && closed_before(p, l->at, l->path ? l->path : model->path);
+    bool again =
+        model->known && watch_compare_closed_before(p, l->at, l->path ? l->path : model->path);
     if (!model->known || again) {
         c->ret->n_not_compared++;
         return;
@@ -527,22 +364,22 @@ static void compared_load(struct compared *c, const struct watch_process *p,
                                  .time_us = l->time_us,
                                  .seen = seen,
                                  .model = *model};
-    if (same_answer(&seen, model)) {
+    if (watch_answer_is_same(&seen, model)) {
         const char *other = seen.found ? other_dependency(r, i) : NULL;
-        if (!other || closed_before(p, l->at, other)) {
+        if (!other || watch_compare_closed_before(p, l->at, other)) {
             c->ret->n_same++;
             return;
         }
         d.name = path_base(other);
         d.caller = l->path;
-        bool opened = list_has_path(l->opened.items, l->opened.n, other);
+        bool opened = watch_compare_list_has_path(l->opened.items, l->opened.n, other);
         d.seen =
             (struct watch_answer){.known = true, .found = opened, .path = opened ? other : NULL};
         d.model =
             (struct watch_answer){.known = true, .found = !opened, .path = opened ? NULL : other};
     }
     if (explain_difference(c, p, r, i, &d)) {
-        add_difference(c, &d);
+        watch_compare_add_difference(c, &d);
     } else {
         c->ret->n_requests--;
         c->ret->n_not_compared++;
@@ -568,13 +405,13 @@ static void judge_start(struct compared *c, const struct watch_process *p, const
     }
     for (size_t i = 0; p->started && i < r->objects_before[0] && !other; i++) {
         const char *path = m->objects.items[i]->path;
-        other = list_has_path(p->opened.items, p->opened.n, path) ? NULL : path;
+        other = watch_compare_list_has_path(p->opened.items, p->opened.n, path) ? NULL : path;
     }
     if (m->start_failed == !p->started && !other) {
         c->ret->n_same++;
         return;
     }
-    bool opened = other && list_has_path(p->opened.items, p->opened.n, other);
+    bool opened = other && watch_compare_list_has_path(p->opened.items, p->opened.n, other);
     d.name = other ? path_base(other) : d.name;
     d.seen = (struct watch_answer){
         .known = true, .found = other ? opened : p->started, .path = opened ? other : NULL};
@@ -583,7 +420,7 @@ static void judge_start(struct compared *c, const struct watch_process *p, const
                                     .path = other && !opened ? other : NULL};
     const struct watch_load start = {.name = d.name, .time_us = p->time_us};
     if (by_late_folder(c, p, &start, &d) || by_changed_file(c, p, &start, &d)) {
-        add_difference(c, &d);
+        watch_compare_add_difference(c, &d);
         return;
     }
     d.summary =
@@ -596,7 +433,7 @@ static void judge_start(struct compared *c, const struct watch_process *p, const
     if (p->start_says || m->start_error) {
         SAY(c, &d, "%s", p->start_says ? p->start_says : m->start_error);
     }
-    add_difference(c, &d);
+    watch_compare_add_difference(c, &d);
 }
 
 /* ------------------------------------------------------------------ one process */
@@ -617,7 +454,7 @@ static void compared_process(struct compared *c, const struct watch_process *p)
         note_process(c, p, "its variables for the loader are too long for a line of the trace");
         return;
     }
-    if (!replay(c, p, &as_it_was, SIZE_MAX, &r, &err)) {
+    if (!watch_compare_replay(c, p, &as_it_was, SIZE_MAX, &r, &err)) {
         note_process(c, p, err.text);
         return;
     }
@@ -631,7 +468,7 @@ static void compared_process(struct compared *c, const struct watch_process *p)
     }
     for (size_t i = r.n_inherited; i < r.loads.n; i++) {
         compared_load(c, p, &r, i);
-        if (is_compared(r.loads.items[i]) && r.loads.items[i]->n_edits + p->fork_edits) {
+        if (watch_load_is_compared(r.loads.items[i]) && r.loads.items[i]->n_edits + p->fork_edits) {
             judge_edit(c, p, &r, i, &with_edit);
         }
     }
@@ -682,148 +519,4 @@ void watch_compare(const struct watch_trace *t, struct arena *a, struct root *ro
         compare_processes(&c, t);
     }
     ldso_store_close(&c.store);
-}
-
-/* ------------------------------------------------------------------ what check foresees */
-
-static bool same_file(const char *a, const char *b)
-{
-    struct stat one, other;
-    return strcmp(a, b) == 0 || (stat(a, &one) == 0 && stat(b, &other) == 0 &&
-                                 one.st_dev == other.st_dev && one.st_ino == other.st_ino);
-}
-
-/* The same request as the program made it: the program itself is known by its file, without links.
- */
-static const struct watch_load *made_by(const struct watch_process *p, const struct ldso_process *m,
-                                        const struct ldso_load *load)
-{
-    const char *caller = load->caller == m->main ? p->exe : load->caller->path;
-    for (size_t k = 0; k < p->loads.n && k < LOADS_MAX; k++) {
-        const struct watch_load *l = &p->loads.items[k];
-        const char *from = l->caller ? l->caller : l->loader_caller;
-        if (is_compared(l) && from && strcmp(l->name, load->name) == 0 && same_file(from, caller)) {
-            return l;
-        }
-    }
-    return NULL;
-}
-
-static const struct watch_load *made_load(const struct watch_trace *t, const struct ldso_process *m,
-                                          const struct ldso_load *load,
-                                          const struct watch_process **ret)
-{
-    const struct watch_load *found = NULL;
-    for (size_t i = 0; i < t->processes.n && i < PROCESSES_MAX && !found; i++) {
-        const struct watch_process *p = t->processes.items[i];
-        if (p->exe && same_file(p->exe, m->main->path)) {
-            found = made_by(p, m, load);
-            *ret = p;
-        }
-    }
-    return found;
-}
-
-/* Whether one of the scripts has this request end as seen. */
-static bool foreseen_so(const struct model *m, const struct ldso_load *load,
-                        const struct watch_load *l)
-{
-    const struct watch_answer seen = seen_of(l);
-    for (size_t i = 0; i < m->processes.n; i++) {
-        const struct ldso_process *p = m->processes.items[i]->ldso;
-        for (size_t k = 0; p && k < p->loads.n; k++) {
-            const struct ldso_load *other = &p->loads.items[k];
-            const struct watch_answer answer = load_answer(other);
-            if (strcmp(other->name, load->name) == 0 &&
-                strcmp(other->caller->path, load->caller->path) == 0 &&
-                same_answer(&answer, &seen)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool name_is_told(const struct watch_comparison *c, const struct watch_process *p,
-                         const char *name)
-{
-    for (size_t i = 0; i < c->differences.n; i++) {
-        const struct watch_difference *d = &c->differences.items[i];
-        if (d->process == p &&
-            (strcmp(d->name, name) == 0 || list_has_path(d->likewise.items, d->likewise.n, name))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The same dlopens in the order that was seen end in the model as they did (else there is a
- * difference already): what the program had loaded before decides. */
-static void tell_order(struct compared *c, const struct watch_process *p,
-                       const struct watch_load *l, const struct watch_answer *model)
-{
-    struct watch_difference d = {.process = p,
-                                 .name = l->name,
-                                 .time_us = l->time_us,
-                                 .caller = l->caller ? l->caller : l->loader_caller,
-                                 .seen = seen_of(l),
-                                 .model = *model};
-    d.only_told = d.seen.found;
-    d.cause = d.seen.found && !model->found ? "import-order" : NULL;
-    d.summary = arena_printf(c->a,
-                             "check foresees of %s that %s; %s, because of what this "
-                             "program had "
-                             "loaded before.",
-                             l->name, ends_at(c, model), ends_at(c, &d.seen));
-    SAY(c, &d, "the dlopens in the order that was seen end in the model as they did");
-    add_difference(c, &d);
-}
-
-static void judge_foreseen(struct compared *c, const struct watch_trace *t, const struct model *m,
-                           const struct ldso_process *model, const struct ldso_load *load)
-{
-    const struct watch_process *p = NULL;
-    const struct watch_load *l = made_load(t, model, load, &p);
-    const struct watch_answer answer = load_answer(load);
-    if (!l) {
-        c->ret->n_not_made++;
-        return;
-    }
-    c->ret->n_foreseen++;
-    if (foreseen_so(m, load, l)) {
-        c->ret->n_as_foreseen++;
-    } else if (!name_is_told(c->ret, p, l->name)) {
-        tell_order(c, p, l, &answer);
-    }
-}
-
-/* Whether an earlier script, or an earlier load of this one, has the same request. */
-static bool seen_before(const struct model *m, size_t process, size_t at,
-                        const struct ldso_load *load)
-{
-    for (size_t i = 0; i <= process; i++) {
-        const struct ldso_process *p = m->processes.items[i]->ldso;
-        for (size_t k = 0; p && k < (i == process ? at : p->loads.n); k++) {
-            const struct ldso_load *other = &p->loads.items[k];
-            if (strcmp(other->name, load->name) == 0 &&
-                strcmp(other->caller->path, load->caller->path) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-void watch_compare_foreseen(const struct watch_trace *t, struct arena *a, const struct model *m,
-                            struct watch_comparison *ret)
-{
-    struct compared c = {.a = a, .ret = ret};
-    for (size_t i = 0; i < m->processes.n && !ret->n_lost; i++) {
-        const struct ldso_process *p = m->processes.items[i]->ldso;
-        for (size_t k = 0; p && k < p->loads.n; k++) {
-            if (!seen_before(m, i, k, &p->loads.items[k])) {
-                judge_foreseen(&c, t, m, p, &p->loads.items[k]);
-            }
-        }
-    }
 }
