@@ -1,11 +1,10 @@
 /*
- * Pairs of letters that NTFS takes for one name: the simple pairs of Unicode in the ranges that a
- * volume's table ($UpCase) has since Windows Vista. Each volume stores its own; letters that
- * Unicode has got since (5.1 and later) are not in it, and are not folded here.
+ * Pairs of letters that NTFS takes for one name: those of the table ($UpCase) that mkntfs writes to
+ * a new volume. Each volume stores its own; letters that Unicode has paired since (Georgian,
+ * Cherokee, some of Latin Extended-D) are not in it, and are not folded here, though Wine does.
  *
- * Source: the pairs are Unicode's (UnicodeData.txt, "Simple_Uppercase_Mapping"), the ranges those
- * of the table that ntfs-3g writes to a new volume (libntfs-3g/unistr.c, "Vista"). Its final sigma,
- * which Wine does not fold, is left out.
+ * Source: mkntfs of ntfs-3g 2022.10.3 (libntfs-3g/unistr.c, ntfs_upcase_table_build()): all 65536
+ * entries of the table of a volume that it made.
  */
 #ifndef GPUMEND_WINLDR_UPCASE_H
 #define GPUMEND_WINLDR_UPCASE_H
