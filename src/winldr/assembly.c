@@ -26,7 +26,13 @@ static struct str manifest_file(struct winldr_process *p, const char *path)
         p->manifest_unseen = p->cut;
         return (struct str){"", 0};
     }
-    return text;
+    return winldr_tag_text(p->arena, text);
+}
+
+/* RT_MANIFEST of this number. */
+static struct str manifest_of(struct winldr_process *p, const struct winldr_file *file, uint32_t id)
+{
+    return winldr_tag_text(p->arena, pe_manifest_numbered(&file->image, id));
 }
 
 bool winldr_assembly_has(const struct winldr_module *m)
@@ -39,7 +45,7 @@ bool winldr_assembly_has(const struct winldr_module *m)
 static bool lists_file(struct str manifest, const char *dll)
 {
     struct str tag;
-    while (winldr_tag_next(&manifest, "<file", &tag)) {
+    while (winldr_tag_next(&manifest, "file", &tag)) {
         if (winldr_name_part_is(winldr_tag_value(tag, "name"), str_of(dll))) {
             return true;
         }
@@ -96,9 +102,8 @@ static bool find_private(struct winldr_process *p, const char *beside, const str
         const char *base = winldr_path_join(p->arena, folders[i], name);
         const struct winldr_entry *e =
             winldr_files_get(p->files, str_concat(p->arena, base, ".dll", ""));
-        struct str text = e->kind == WINLDR_ENTRY_FILE
-                              ? pe_manifest_numbered(&e->file->image, OF_PROGRAM)
-                              : (struct str){"", 0};
+        struct str text = e->kind == WINLDR_ENTRY_FILE ? manifest_of(p, e->file, OF_PROGRAM)
+                                                       : (struct str){"", 0};
         text = text.n ? text : manifest_file(p, str_concat(p->arena, base, ".manifest", ""));
         if (text.n) {
             *ret_path = lists_file(text, dll) ? winldr_path_join(p->arena, folders[i], dll) : NULL;
@@ -112,17 +117,17 @@ struct winldr_redirect winldr_assembly_find(struct winldr_process *p, const stru
                                             const char *name)
 {
     struct winldr_redirect answer = {.unseen = p->manifest_unseen};
-    struct str text = m == p->modules.items[0] ? p->program_manifest
-                                               : pe_manifest_numbered(&m->file->image, OF_DLL);
+    struct str text =
+        m == p->modules.items[0] ? p->program_manifest : manifest_of(p, m->file, OF_DLL);
     struct str tag;
     const char *beside = winldr_path_folder(p->arena, m->path);
-    for (size_t i = 0; winldr_tag_next(&text, "<dependentAssembly", &tag); i++) {
+    for (size_t i = 0; winldr_tag_next(&text, "dependentAssembly", &tag); i++) {
         struct str rest = text;
         if (i == ASSEMBLIES_MAX) {
             answer.unseen = "an assembly behind those of a manifest that are looked at";
             break;
         }
-        if (!winldr_tag_next(&rest, "<assemblyIdentity", &tag)) {
+        if (!winldr_tag_next(&rest, "assemblyIdentity", &tag)) {
             break;
         }
         struct assembly x = {winldr_tag_value(tag, "name"), winldr_tag_value(tag, "version"),
@@ -156,8 +161,8 @@ void winldr_assembly_start(struct winldr_process *p)
     const struct winldr_module *program = p->modules.items[0];
     const char *local = str_concat(p->arena, program->path, ".local", "");
     enum winldr_entry_kind kind = winldr_files_get(p->files, local)->kind;
-    p->program_manifest = program->file ? pe_manifest_numbered(&program->file->image, OF_PROGRAM)
-                                        : (struct str){"", 0};
+    p->program_manifest =
+        program->file ? manifest_of(p, program->file, OF_PROGRAM) : (struct str){"", 0};
     if (!p->program_manifest.n) {
         const char *beside = str_concat(p->arena, program->path, ".manifest", "");
         p->program_manifest = manifest_file(p, beside);

@@ -86,7 +86,8 @@ void winldr_package_set(struct winldr_files *f, const char *exe, struct winldr_c
     graph[config->n_graph++] = folder;
     config->graph_unseen =
         !e->place || root_read(f->root, f->arena, e->place, APPX_MANIFEST_MAX, &text) < 0;
-    while (winldr_tag_next(&text, "<PackageDependency", &tag)) {
+    text = winldr_tag_text(f->arena, text);
+    while (winldr_tag_next(&text, "PackageDependency", &tag)) {
         const char *found = newest_folder(f, winldr_tag_value(tag, "Name"), (struct str){"", 0});
         if (found && config->n_graph < GRAPH_MAX) {
             graph[config->n_graph++] = found;

@@ -67,7 +67,7 @@ static void write_tree(void)
 static void see_tags(const uint8_t *data, size_t size)
 {
     struct str text = {(const char *)data, size}, tag;
-    while (winldr_tag_next(&text, "<file", &tag)) {
+    while (winldr_tag_next(&text, "file", &tag)) {
         struct str value = winldr_tag_value(tag, "name");
         assert(!value.n || (value.s >= tag.s && value.s + value.n <= tag.s + tag.n));
         assert(text.n < size);

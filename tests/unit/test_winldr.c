@@ -589,19 +589,21 @@ static void test_table_of_flags(void **state)
     }
 }
 
-/* An assembly in a comment of a manifest is none. */
-/* Pairs of letters, as Wine 8.0 finds files by them; those that have none. */
+/* Pairs of letters of a new volume's table, by which Wine 8.0 finds files, too; and letters that
+ * have none there, of which Wine folds the last four. */
 static void test_case(void **state)
 {
     static const struct {
         const char *x, *y;
         bool same;
     } cases[] = {
-        {"Aa", "aA", true}, {"é", "É", true},  {"ÿ", "Ÿ", true},  {"ⅷ", "Ⅷ", true},
-        {"ａ", "Ａ", true}, {"ǆ", "Ǆ", true},  {"ա", "Ա", true},  {"ⓐ", "Ⓐ", true},
-        {"ⲁ", "Ⲁ", true},   {"ḁ", "Ḁ", true},  {"ἀ", "Ἀ", true},  {"ж", "Ж", true},
-        {"σ", "Σ", true},   {"ß", "ẞ", false}, {"ı", "I", false}, {"ſ", "S", false},
-        {"µ", "Μ", false},  {"𐐨", "𐐀", false}, {"÷", "×", false}, {"a", "b", false},
+        {"Aa", "aA", true},  {"é", "É", true},  {"ÿ", "Ÿ", true},   {"ⅷ", "Ⅷ", true},
+        {"ａ", "Ａ", true},  {"ǆ", "Ǆ", true},  {"ա", "Ա", true},   {"ⓐ", "Ⓐ", true},
+        {"ⲁ", "Ⲁ", true},    {"ḁ", "Ḁ", true},  {"ἀ", "Ἀ", true},   {"ж", "Ж", true},
+        {"σ", "Σ", true},    {"ß", "ẞ", false}, {"ı", "I", false},  {"ſ", "S", false},
+        {"µ", "Μ", false},   {"𐐨", "𐐀", false}, {"÷", "×", false},  {"a", "b", false},
+        {"ԕ", "Ԕ", true},    {"ꙁ", "Ꙁ", true},  {"ꜣ", "Ꜣ", true},   {"ᵽ", "Ᵽ", true},
+        {"ა", "Ა", false}, {"ɒ", "Ɒ", false}, {"ϳ", "Ϳ", false}, {"ꭰ", "Ꭰ", false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -624,15 +626,42 @@ static void test_quotes_in_path(void **state)
     assert_int_equal(winldr_load(p, "c.dll", 0)->outcome, WINLDR_FAILED);
 }
 
+/* An assembly in a comment of a manifest is none. */
 static void test_tag_in_comment(void **state)
 {
     (void)state;
     struct str text = str_of("<a><!-- <file name='x.dll'/> --><!-- > --><file\n name = \"y.dll\"/>"
                              "<!-- <file name='z.dll'/>"),
                tag;
-    assert_true(winldr_tag_next(&text, "<file", &tag));
+    assert_true(winldr_tag_next(&text, "file", &tag));
     assert_true(str_is(winldr_tag_value(tag, "name"), "y.dll"));
-    assert_false(winldr_tag_next(&text, "<file", &tag));
+    assert_false(winldr_tag_next(&text, "file", &tag));
+}
+
+/* What a manifest may look like; a tag is known by the whole of its name. */
+static void test_forms_of_manifests(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+    } cases[] = {
+#define CASE(text) {text, sizeof text - 1}
+        CASE("<file name='a'/>"),
+        CASE("\xef\xbb\xbf<file name='a'/>"),
+        CASE("\xff\xfe<\0f\0i\0l\0e\0 \0n\0a\0m\0e\0=\0'\0a\0'\0>\0"),
+        CASE("\xfe\xff\0<\0f\0i\0l\0e\0 \0n\0a\0m\0e\0=\0'\0a\0'\0>"),
+        CASE("<asm:file name='a'>"),
+        CASE("<files name='b'><file-x name='b'/></file><!-- <file name='b'/> --><file\tname='a'>"),
+#undef CASE
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct str tag, text = winldr_tag_text(&f->arena, (struct str){cases[i].bytes, cases[i].n});
+        if (!winldr_tag_next(&text, "file", &tag) || !str_is(winldr_tag_value(tag, "name"), "a") ||
+            winldr_tag_next(&text, "file", &tag)) {
+            fail_msg("case %zu", i);
+        }
+    }
 }
 
 int main(void)
@@ -657,6 +686,7 @@ int main(void)
         cmocka_unit_test(test_case),
         cmocka_unit_test_setup_teardown(test_quotes_in_path, setup, teardown),
         cmocka_unit_test(test_tag_in_comment),
+        cmocka_unit_test_setup_teardown(test_forms_of_manifests, setup, teardown),
         cmocka_unit_test_setup_teardown(test_table_of_flags, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,11 +4,12 @@
     tests/windows/assemblies.py BUILD
 
 A program and DLLs with manifests, built by MinGW: private assemblies beside them, in folders of their
-own, one whose DLL is not there, and one that only a DLL's manifest names; loads by bare names and
-paths, with flags, before and after a copy of the same name. Compared are codes, paths and modules, as
+own, one whose DLL is not there, and one that only a DLL's manifest names, in UTF-8 and UTF-16, with a
+prefix and with comments; loads by bare names and paths, with flags, before and after a copy of the same name. Compared are codes, paths and modules, as
 in tests/windows/worlds.py.
 """
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,14 @@ import worlds  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 FLAGS = [0, 8, 0x1000, 0x1100, 0x800, 0x500]
+# How a manifest may be written; all but the first with a few of the sets.
+FORMS = {"UTF-8": lambda text: text.encode(), "a mark": lambda text: text.encode("utf-8-sig"),
+         "UTF-16": lambda text: b"\xff\xfe" + utf16(text).encode("utf-16-le"),
+         "UTF-16, other order": lambda text: b"\xfe\xff" + utf16(text).encode("utf-16-be"),
+         "UTF-16, no mark": lambda text: utf16(text).encode("utf-16-le"),
+         "a prefix": lambda text: re.sub("<(/?)(?=[a-z])", r"<\1asm:", text).replace("xmlns=", "xmlns:asm=").encode(),
+         "comments": lambda text: re.sub("<(assemblyIdentity|file)", r"<!-- <file name='x.dll'/>\n --><\1",
+                                         text).encode()}
 # Names of one world have its number behind "tw"; @ stands for both.
 SETS = [["@a.dll"], ["@A"], ["@b"], ["@gone.dll"], ["C:\\x\\@a.dll"], ["C:\\x\\@top.dll"], ["C:\\x\\@deep.dll"],
         ["C:\\y\\@man.dll"], ["C:\\z\\@own.dll"], ["C:\\x\\@a.dll", "@a.dll", "C:\\x\\@top.dll"],
@@ -38,15 +47,19 @@ def manifest(name, needs=(), files=()):
             'asm.v1" manifestVersion="1.0">\n' + "\n".join(parts) + "\n</assembly>\n")
 
 
+def utf16(text):
+    return text.replace('"UTF-8"', '"UTF-16"')
+
+
 class Builder:
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, form):
+        self.folder, self.form = folder, form
 
     def run(self, *words):
         subprocess.run(words, cwd=self.folder, check=True)
 
     def resource(self, number, text):
-        (self.folder / "m.manifest").write_text(text)
+        (self.folder / "m.manifest").write_bytes(self.form(text))
         (self.folder / "m.rc").write_text(f'{number} 24 "m.manifest"\n')
         self.run(wine.CC.replace("gcc", "windres"), "m.rc", "-O", "coff", "-o", "m.o")
 
@@ -82,9 +95,41 @@ def files_of(world, drive, builder, names):
         builder.dll(drive / name("y/@man.dll"), manifest("man", [name("@c")]), name("@c.dll"))
     if "C:\\z\\@own.dll" in names:
         builder.dll(drive / name("z/@own.dll"), manifest("own", [name("@own")]), name("@e.dll"))
-    (drive / name("y/@c.manifest")).write_text(manifest(name("@c"), files=[name("@C.DLL")]))
-    (drive / name("z/@own/@own.manifest")).write_text(manifest(name("@own"), files=[name("@e.dll"), name("@f.dll")]))
+    for path, needed, files in (("y/@c.manifest", "@c", ["@C.DLL"]), ("z/@own/@own.manifest", "@own", ["@e.dll", "@f.dll"])):
+        text = manifest(name(needed), files=[name(f) for f in files])
+        (drive / name(path)).write_bytes(builder.form(text))
     return name
+
+
+def compare(folder, build, how, cases):
+    """Performs the cases with manifests of one form; returns how many failed."""
+    prefix, builder = wine.Wine(folder / "prefix"), Builder(folder, FORMS[how])
+    drive, failed = prefix.drive_c, 0
+    (drive / "app/one").mkdir(parents=True)
+    lines = []
+    for world, (flags, names) in enumerate(cases):
+        name = files_of(world, drive, builder, names)
+        lines += [f"world\t{world}", "path\tC:\\x", "add\tC:\\x"]
+        lines += [f"load\t{flags:#x}\t{name(text)}" for text in names]
+    every = range(len(cases))
+    one = manifest("one", files=[f"tw{n}{c}.dll" for n in every for c in ("a", "gone")])
+    (drive / "app/one/one.manifest").write_bytes(builder.form(one))
+    two = manifest("two", files=[f"TW{n}B.dll" for n in every])
+    (drive / "app/two.manifest").write_bytes(builder.form(two))
+    builder.program(drive / "app/program.exe", manifest("program", ["one", "two"]))
+    script = folder / "script"
+    script.write_text("\n".join(lines) + "\n")
+    exe = "C:\\app\\program.exe"
+    real = worlds.answers(prefix.run(exe, wine.windows_path(script), "C:\\"))
+    done = subprocess.run([wine.built(build, "modeldriver"), script, "C:\\", exe, f"C:{drive}", "Z:/"],
+                          capture_output=True, check=True, text=True)
+    model = worlds.answers(done.stdout)
+    for world, (flags, names) in enumerate(cases):
+        n, odd = worlds.compare(real.get(world, []), model.get(world, []))
+        if odd is not None or n == 0:
+            failed += 1
+            print(f"FAIL {how}, {names} {flags:#x}: Wine {real.get(world)}, the model {model.get(world)}")
+    return failed
 
 
 def main():
@@ -92,34 +137,15 @@ def main():
         print(f"SKIP {reason} (scripts/setup test installs it)")
         print("0 passed, 0 failed, 1 skipped")
         return 0
-    failed = 0
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        prefix, builder = wine.Wine(folder / "prefix"), Builder(folder)
-        (prefix.drive_c / "app/one").mkdir(parents=True)
-        lines, cases = [], [(flags, names) for names in SETS for flags in FLAGS]
-        for world, (flags, names) in enumerate(cases):
-            name = files_of(world, prefix.drive_c, builder, names)
-            lines += [f"world\t{world}", "path\tC:\\x", "add\tC:\\x"]
-            lines += [f"load\t{flags:#x}\t{name(text)}" for text in names]
-        every = range(len(cases))
-        (prefix.drive_c / "app/one/one.manifest").write_text(
-            manifest("one", files=[f"tw{n}{c}.dll" for n in every for c in ("a", "gone")]))
-        (prefix.drive_c / "app/two.manifest").write_text(manifest("two", files=[f"TW{n}B.dll" for n in every]))
-        builder.program(prefix.drive_c / "app/program.exe", manifest("program", ["one", "two"]))
-        script = folder / "script"
-        script.write_text("\n".join(lines) + "\n")
-        exe = "C:\\app\\program.exe"
-        real = worlds.answers(prefix.run(exe, wine.windows_path(script), "C:\\"))
-        done = subprocess.run([wine.built(Path(sys.argv[1]).resolve(), "modeldriver"), script, "C:\\", exe,
-                               f"C:{prefix.drive_c}", "Z:/"], capture_output=True, check=True, text=True)
-        model = worlds.answers(done.stdout)
-        for world, (flags, names) in enumerate(cases):
-            n, odd = worlds.compare(real.get(world, []), model.get(world, []))
-            if odd is not None or n == 0:
-                failed += 1
-                print(f"FAIL {names} {flags:#x}: Wine {real.get(world)}, the model {model.get(world)}")
-    print(f"{len(cases) - failed} passed, {failed} failed, 0 skipped")
+    failed = count = 0
+    for how in FORMS:
+        first = how == "UTF-8"
+        cases = [(flags, names) for names in (SETS if first else SETS[:5:2] + SETS[-1:])
+                 for flags in (FLAGS if first else FLAGS[:1])]
+        with tempfile.TemporaryDirectory() as scratch:
+            failed += compare(Path(scratch), Path(sys.argv[1]).resolve(), how, cases)
+        count += len(cases)
+    print(f"{count - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 
 
