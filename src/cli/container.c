@@ -114,7 +114,7 @@ static int pick_best(struct container *c, struct container_seen *seen, struct gm
     return rc;
 }
 
-static int pick(struct container *c, struct container_seen *seen, struct gm_err *err)
+static int pick_gpus(struct container *c, struct container_seen *seen, struct gm_err *err)
 {
     struct model *m = &seen->target.model;
     if (c->gpus && strcmp(c->gpus, "best") == 0) {
@@ -140,7 +140,7 @@ static void container_judge(void *arg, struct container_seen *seen)
 {
     struct container *c = arg;
     c->err = (struct gm_err){0};
-    if (!seen->target.model.host || pick(c, seen, &c->err) < 0) {
+    if (!seen->target.model.host || pick_gpus(c, seen, &c->err) < 0) {
         return;
     }
     struct container_question q = {.model = &seen->target.model,

@@ -126,7 +126,7 @@ static int print_keys(struct arena *a, const struct kb_arguments *arguments)
     return rc;
 }
 
-static int answer(struct arena *a, struct root *root, const struct kb_arguments *arguments)
+static int answer_question(struct arena *a, struct root *root, const struct kb_arguments *arguments)
 {
     struct kb kb;
     struct kb_answer answer;
@@ -176,7 +176,7 @@ static int kb_do(struct arena *a, struct root *root, const struct kb_arguments *
     return arguments->lint   ? cli_kb_lint(a, root, arguments->lint_folder)
            : arguments->arch ? cli_kb_arch(a, root, arguments->files.items, arguments->files.n,
                                            arguments->search, arguments->json)
-                             : answer(a, root, arguments);
+                             : answer_question(a, root, arguments);
 }
 
 static int kb_run(const struct cli_command *self, int argc, char **argv)

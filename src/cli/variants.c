@@ -111,7 +111,7 @@ static void read_wheels(struct variants *c, struct model_target *t)
 }
 
 /* One machine: the node, or the one that is looked at. The wheels are read with the first. */
-static int look_at(struct variants *c, const char *node, size_t at, struct gm_err *err)
+static int judge_machine(struct variants *c, const char *node, size_t at, struct gm_err *err)
 {
     struct arena *a = &c->t.arena;
     struct model_target t;
@@ -160,7 +160,7 @@ static int look_at_machine(struct variants *c, struct gm_err *err)
     c->machines = arena_alloc(a, c->n_machines * sizeof *c->machines);
     c->names = arena_alloc(a, c->n_machines * sizeof *c->names);
     for (size_t i = 0; rc == 0 && i < c->n_machines; i++) {
-        rc = look_at(c, c->nodes.n ? c->nodes.items[i] : NULL, i, err);
+        rc = judge_machine(c, c->nodes.n ? c->nodes.items[i] : NULL, i, err);
     }
     return rc;
 }

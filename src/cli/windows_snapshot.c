@@ -5,8 +5,8 @@
 
 /* The variables are the registry's, and those that are given; of the running Windows the
  * process's. */
-static int begin(struct cli_target *t, const struct cli_env *env, struct snapshot *ret,
-                 struct gm_err *err)
+static int begin_snapshot(struct cli_target *t, const struct cli_env *env, struct snapshot *ret,
+                          struct gm_err *err)
 {
     struct model_target_options asked = t->asked;
     asked.env = env->vars.items;
@@ -43,6 +43,6 @@ int cli_windows_snapshot(struct cli_target *t, struct root *root, struct snapsho
                          struct gm_err *err)
 {
     struct cli_env env = t->asked.root_path ? cli_target_given(t) : t->env;
-    int rc = begin(t, &env, ret, err);
+    int rc = begin_snapshot(t, &env, ret, err);
     return rc < 0 ? rc : check_recorded(t, root, &env, ret, err);
 }

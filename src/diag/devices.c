@@ -325,7 +325,7 @@ static void container_repair(struct diag *d, struct diag_finding *f)
 }
 
 /* A step as a sentence: a command at its beginning keeps its small letter. */
-static const char *sentence(struct diag *d, const struct host_problem *p)
+static const char *step_sentence(struct diag *d, const struct host_problem *p)
 {
     static const char *const commands[] = {"sudo ",   "docker ", "unset ",
                                            "export ", "wsl ",    "nvidia-"};
@@ -352,7 +352,7 @@ static void repairs(struct diag *d, struct diag_finding *f, const struct host_pr
     }
     if (p->step) {
         diag_repair(d, f, is_setting ? DIAG_REPAIR_ENV : DIAG_REPAIR_TEXT, p->command, "%s",
-                    sentence(d, p));
+                    step_sentence(d, p));
     }
 }
 

@@ -38,8 +38,8 @@ static void identify(const struct stat *st, struct launch_identity *ret)
 }
 
 /* The identity of what the path leads to now; returns whether `ret_st` was filled. */
-static bool look_at(struct root *r, const char *path, struct launch_identity *ret,
-                    struct stat *ret_st)
+static bool identity_of(struct root *r, const char *path, struct launch_identity *ret,
+                        struct stat *ret_st)
 {
     int rc = root_stat(r, path, ret_st);
     if (rc < 0) {
@@ -107,7 +107,7 @@ void launch_seen_add(void *arg, const char *path)
     if (s->slots[slot_of(s, path)].path || s->n == LAUNCH_SEEN_MAX) {
         return;
     }
-    bool is_there = look_at(s->root, path, &identity, &st);
+    bool is_there = identity_of(s->root, path, &identity, &st);
     path = identity.v[0] == ENOENT ? topmost_missing(s, path) : path;
     struct launch_seen *slot = &s->slots[slot_of(s, path)];
     if (!slot->path) {
@@ -123,7 +123,7 @@ static bool is_as_it_was(struct root *r, const struct launch_seen *seen)
 {
     struct launch_identity now;
     struct stat st;
-    (void)look_at(r, seen->path, &now, &st); // an errno is an identity too
+    (void)identity_of(r, seen->path, &now, &st); // an errno is an identity too
     return memcmp(&now, &seen->identity, sizeof now) == 0;
 }
 

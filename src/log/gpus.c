@@ -206,7 +206,7 @@ static struct str bare_name(struct str name, bool *ret_cut)
     return (struct str){name.s, name.n - (*ret_cut ? 3 : 0)}; // both are of three bytes
 }
 
-static const struct log_target *answer(struct log_target *to, const struct asking *q)
+static const struct log_target *gpu_answer(struct log_target *to, const struct asking *q)
 {
     if (!q->found || q->differ) {
         return NULL;
@@ -223,7 +223,7 @@ const struct log_target *gpu_by_name(struct log_rules *r, const char *name, stru
     struct asking q = {.rules = r};
     struct str bare = bare_name(str_of(name), &q.cut);
     each_key(bare, q.cut, find_key, &q);
-    return answer(to, &q);
+    return gpu_answer(to, &q);
 }
 
 const struct log_target *gpu_by_pci(struct log_rules *r, const char *device, bool amd,
@@ -241,5 +241,5 @@ const struct log_target *gpu_by_pci(struct log_rules *r, const char *device, boo
             }
         }
     }
-    return answer(to, &q);
+    return gpu_answer(to, &q);
 }

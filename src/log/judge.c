@@ -43,7 +43,8 @@ static bool is_near(const struct log_element *e, const struct log_matched *m,
 }
 
 /* The earliest fact for an element, or NULL. */
-static const struct log_fact *pick(const struct log_matched *m, const struct log_element *e)
+static const struct log_fact *earliest_fact(const struct log_matched *m,
+                                            const struct log_element *e)
 {
     for (size_t i = 0; i < m->n_facts; i++) {
         if (element_fits(m->rules, e, m->facts[i]) && is_near(e, m, m->facts[i])) {
@@ -58,7 +59,7 @@ static bool rule_holds(const struct log_rule *rule, struct log_matched *m,
 {
     m->items = matched;
     for (size_t i = 0; i < rule->all.n; i++) {
-        const struct log_fact *f = pick(m, &rule->all.items[i]);
+        const struct log_fact *f = earliest_fact(m, &rule->all.items[i]);
         if (!f) {
             return false;
         }
@@ -66,7 +67,7 @@ static bool rule_holds(const struct log_rule *rule, struct log_matched *m,
     }
     const struct log_fact *one = NULL;
     for (size_t i = 0; i < rule->any.n && !one; i++) {
-        one = pick(m, &rule->any.items[i]);
+        one = earliest_fact(m, &rule->any.items[i]);
     }
     if (rule->any.n && !one) {
         return false;
@@ -75,7 +76,7 @@ static bool rule_holds(const struct log_rule *rule, struct log_matched *m,
         matched[m->n++] = one;
     }
     for (size_t i = 0; i < rule->none.n; i++) {
-        if (pick(m, &rule->none.items[i])) {
+        if (earliest_fact(m, &rule->none.items[i])) {
             return false;
         }
     }

@@ -128,7 +128,7 @@ static void take_answer(struct log *l, const struct log_line *line)
 }
 
 /* The next line may take back the facts from `before` on. */
-static void ask(struct log *l, struct log_signature *s, size_t before)
+static void ask_next_line(struct log *l, struct log_signature *s, size_t before)
 {
     if (s->refuted_by.text && l->store.facts.n > before) {
         l->refuted_by = &s->refuted_by;
@@ -175,7 +175,7 @@ static bool keep_match(struct log *l, size_t index, const struct log_said *said)
     struct log_signature *s = &l->rules->signatures[index];
     size_t before = l->store.facts.n;
     store_fact(l, index, s->id, said);
-    ask(l, s, before);
+    ask_next_line(l, s, before);
     return true;
 }
 
@@ -212,7 +212,7 @@ static void try_signature(struct log *l, size_t index, const struct log_line *li
         size_t before = l->store.facts.n;
         (void)store_add(&l->store, index, s->id,
                         &(struct log_said){s->kind, line, s->fields, s->n_fields});
-        ask(l, s, before);
+        ask_next_line(l, s, before);
         return;
     }
     match_line(l, index, line, keep_match);

@@ -113,7 +113,7 @@ struct lister {
     VEC(const char *) left;
 };
 
-static bool is_full(struct lister *l)
+static bool list_is_full(struct lister *l)
 {
     if (l->dists.n < PY_DISTS_MAX) {
         return false;
@@ -166,7 +166,7 @@ static void list_site(struct lister *l, const char *site)
                 SITE_NAMES_MAX);
         env->cut = true;
     }
-    for (size_t i = 0; i < names.n && !is_full(l); i++) {
+    for (size_t i = 0; i < names.n && !list_is_full(l); i++) {
         struct str stem = str_of(names.names[i]);
         struct py_dist d = {.kind = str_ends(stem, ".dist-info") ? PY_DIST_INFO : PY_DIST_EGG,
                             .site = site,
@@ -199,7 +199,7 @@ static void list_conda(struct lister *l)
                 SITE_NAMES_MAX);
         env->cut = true;
     }
-    for (size_t i = 0; i < names.n && !is_full(l); i++) {
+    for (size_t i = 0; i < names.n && !list_is_full(l); i++) {
         char *stem =
             arena_strndup(env->arena, names.names[i], strlen(names.names[i]) - strlen(".json"));
         char *build = strrchr(stem, '-');

@@ -212,7 +212,7 @@ static void difference_add_name(struct compared *c, struct watch_difference *d, 
     }
 }
 
-static const char *kept(struct compared *c, const char *text)
+static const char *kept_text(struct compared *c, const char *text)
 {
     return text ? arena_strdup(c->a, text) : NULL;
 }
@@ -221,10 +221,10 @@ void watch_compare_add_difference(struct compared *c, const struct watch_differe
 {
     struct watch_difference *known = known_difference(c, d);
     struct watch_difference new = *d;
-    new.name = kept(c, d->name);
-    new.caller = kept(c, d->caller);
-    new.seen.path = kept(c, d->seen.path);
-    new.model.path = kept(c, d->model.path);
+    new.name = kept_text(c, d->name);
+    new.caller = kept_text(c, d->caller);
+    new.seen.path = kept_text(c, d->seen.path);
+    new.model.path = kept_text(c, d->model.path);
     if (known) {
         difference_add_name(c, known, new.name);
     } else {

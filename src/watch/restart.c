@@ -165,8 +165,8 @@ static enum ending_kind page_kind(const struct end_page *page)
     return page->where & (END_IN_DESTRUCTOR | END_IN_DLCLOSE) ? ENDING_UNLOAD : ENDING_CRASH;
 }
 
-static const char *sentence(struct arena *a, const struct ending *e, const struct watch_end *end,
-                            const struct end_page *page)
+static const char *ending_sentence(struct arena *a, const struct ending *e,
+                                   const struct watch_end *end, const struct end_page *page)
 {
     const char *name = sigabbrev_np(end->signal);
     const char *died = arena_printf(a, "SIG%s", name ? name : "?");
@@ -214,7 +214,7 @@ void ending_judge(struct arena *a, const struct watch_end *end, const struct end
                          ret);
     }
     ret->gpu_loaded = page && page->gpu_loaded;
-    ret->says = sentence(a, ret, end, page);
+    ret->says = ending_sentence(a, ret, end, page);
 }
 
 /* Why a crash is passed on as one; NULL: it need not be. */

@@ -57,7 +57,7 @@ static bool has_pth(struct winldr_files *f, const char *folder)
 }
 
 /* Each environment once, by its folder. */
-static void take(struct winldr_files *f, struct winldr_python py, struct winldr_pythons *ret)
+static void add_once(struct winldr_files *f, struct winldr_python py, struct winldr_pythons *ret)
 {
     struct winldr_hook hook;
     for (size_t i = 0; i < ret->items.n; i++) {
@@ -106,7 +106,7 @@ static void take_environment(struct winldr_files *f, const char *folder, struct 
                   : strstr(folder, "\\uv\\python\\")                         ? "uv"
                                                                              : "python.org";
     }
-    take(f, py, ret);
+    add_once(f, py, ret);
 }
 
 /* Each folder in `parent` whose name begins with `prefix`, and `rest` in it. */
@@ -174,14 +174,14 @@ static void take_store_of(struct winldr_files *f, const char *home, struct winld
             arena_printf(f->arena, "Python" STR_FMT STR_FMT, STR_ARG(major), STR_ARG(minor));
         const char *alias = winldr_below(f, winldr_below(f, local, "Microsoft\\WindowsApps"), name);
         const char *package = winldr_package_folder(f, name);
-        take(f,
-             (struct winldr_python){
-                 .folder = winldr_below(f, parent, name),
-                 .kind = "Store",
-                 .is_packaged = true,
-                 .exe = winldr_below(f, package ? package : alias, "python.exe"),
-                 .site = winldr_below(f, winldr_below(f, folder, version), "site-packages")},
-             ret);
+        add_once(f,
+                 (struct winldr_python){
+                     .folder = winldr_below(f, parent, name),
+                     .kind = "Store",
+                     .is_packaged = true,
+                     .exe = winldr_below(f, package ? package : alias, "python.exe"),
+                     .site = winldr_below(f, winldr_below(f, folder, version), "site-packages")},
+                 ret);
     }
 }
 
@@ -193,13 +193,13 @@ static void take_store_programs(struct winldr_files *f, struct winldr_pythons *r
     for (size_t i = 0; i < names.n; i++) {
         const char *folder = winldr_below(f, parent, names.items[i]);
         if (starts_with(names.items[i], store_name)) {
-            take(f,
-                 (struct winldr_python){.folder = folder,
-                                        .kind = "Store",
-                                        .is_packaged = true,
-                                        .exe = winldr_below(f, folder, "python.exe"),
-                                        .site = winldr_below(f, folder, "Lib\\site-packages")},
-                 ret);
+            add_once(f,
+                     (struct winldr_python){.folder = folder,
+                                            .kind = "Store",
+                                            .is_packaged = true,
+                                            .exe = winldr_below(f, folder, "python.exe"),
+                                            .site = winldr_below(f, folder, "Lib\\site-packages")},
+                     ret);
         }
     }
 }
@@ -295,13 +295,13 @@ static void take_alias(struct winldr_files *f, const char *folder, struct winldr
 {
     const char *exe = winldr_below(f, folder, "python.exe");
     if (winldr_package_is_alias(folder) && has_program(f, exe)) {
-        take(f,
-             (struct winldr_python){.folder = folder,
-                                    .kind = "Store",
-                                    .is_packaged = true,
-                                    .exe = exe,
-                                    .site = winldr_below(f, folder, "Lib\\site-packages")},
-             ret);
+        add_once(f,
+                 (struct winldr_python){.folder = folder,
+                                        .kind = "Store",
+                                        .is_packaged = true,
+                                        .exe = exe,
+                                        .site = winldr_below(f, folder, "Lib\\site-packages")},
+                 ret);
     }
 }
 

@@ -104,7 +104,7 @@ static void classic_list(struct winldr_process *p, const char *name, unsigned fl
 }
 
 /* Enough for DLL_LOAD_DIR. Wine refuses those of a server. */
-static bool is_full(const char *name)
+static bool is_full_path(const char *name)
 {
     enum winldr_path_kind kind = winldr_path_kind(name);
     return kind != WINLDR_PATH_RELATIVE && kind != WINLDR_PATH_OF_DRIVE;
@@ -127,7 +127,7 @@ bool winldr_search_list(struct winldr_process *p, const char *name, unsigned fla
         classic_list(p, name, flags, ret);
         return true;
     }
-    if (flags & WINLDR_DLL_LOAD_DIR && !is_full(name)) {
+    if (flags & WINLDR_DLL_LOAD_DIR && !is_full_path(name)) {
         return false;
     }
     winldr_search_flags(p, name, flags, ret);

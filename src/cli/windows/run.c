@@ -193,7 +193,7 @@ static int print_plan(struct win_runner *r)
     return CLI_OK;
 }
 
-static int start(struct win_runner *r)
+static int start_runner(struct win_runner *r)
 {
     struct gm_err err;
     const char *folder = NULL;
@@ -234,7 +234,7 @@ static int run_words(struct win_runner *r)
     if (rc == CLI_OK && r->python) {
         cli_windows_plan(r->python, &r->plan);
     }
-    return rc != CLI_OK ? rc : r->print || r->json ? print_plan(r) : start(r);
+    return rc != CLI_OK ? rc : r->print || r->json ? print_plan(r) : start_runner(r);
 }
 
 static int win_run(const struct cli_command *self, int argc, char **argv)

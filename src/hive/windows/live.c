@@ -180,7 +180,7 @@ struct live_reader {
     bool is_cut; // something was left out
 };
 
-static const wchar_t *kept(struct arena *a, const wchar_t *text)
+static const wchar_t *kept_wide(struct arena *a, const wchar_t *text)
 {
     size_t bytes = (wcslen(text) + 1) * sizeof *text;
     wchar_t *copy = arena_alloc(a, bytes);
@@ -207,7 +207,8 @@ static void read_values(struct live_reader *r, HKEY from, struct live_key *to)
         if (rc == ERROR_SUCCESS) {
             char *bytes = arena_alloc(r->a, n + 1);
             memcpy(bytes, data, n);
-            VEC_PUSH(r->a, &to->values, ((struct live_value){kept(r->a, name), type, {bytes, n}}));
+            VEC_PUSH(r->a, &to->values,
+                     ((struct live_value){kept_wide(r->a, name), type, {bytes, n}}));
         } else if (rc != ERROR_NO_MORE_ITEMS && rc != ERROR_MORE_DATA) {
             r->is_cut = true; // ERROR_MORE_DATA: of more bytes than anything that is read here
         }
@@ -234,7 +235,7 @@ static void read_key(struct live_reader *r, HKEY from, unsigned depth, struct li
             break;
         }
         if (RegOpenKeyExW(from, name, 0, KEY_READ, &below) == ERROR_SUCCESS) {
-            struct live_key *key = new_key(r->a, kept(r->a, name));
+            struct live_key *key = new_key(r->a, kept_wide(r->a, name));
             r->n_keys++;
             read_key(r, below, depth - 1, key);
             (void)RegCloseKey(below);

@@ -527,7 +527,7 @@ static void write_slot(uintptr_t *slot, uintptr_t value)
 }
 
 /* One relocation of an object that refers to GPU functions. False: it is not done yet. */
-static bool look_at(const struct gpucall_object *o, const Elf64_Rela *r)
+static bool bind_relocation(const struct gpucall_object *o, const Elf64_Rela *r)
 {
     uint32_t type = (uint32_t)ELF64_R_TYPE(r->r_info), s = (uint32_t)ELF64_R_SYM(r->r_info);
     if (!s || s >= o->n_symbols || (type != R_DATA && type != R_ADDRESS && type != R_CALL)) {
@@ -560,7 +560,7 @@ static bool look_through(const struct gpucall_object *o, int64_t at_tag, int64_t
     const Elf64_Rela *r = (const Elf64_Rela *)pointer(o->map, at); // NOLINT: mapped
     bool done = true;
     for (size_t n = at ? dynamic(o->map, size_tag) / sizeof *r : 0; n; n--, r++) {
-        done = look_at(o, r) && done;
+        done = bind_relocation(o, r) && done;
     }
     return done;
 }

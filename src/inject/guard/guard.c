@@ -159,7 +159,7 @@ static const struct {
 };
 
 /* For people: with --trace the supervisor shows it. */
-static void sentence(struct line *l, enum did did, const char *object, uint64_t ns)
+static void put_sentence(struct line *l, enum did did, const char *object, uint64_t ns)
 {
     line_add(l, "[");
     line_add_number(l, (uint64_t)sys_pid());
@@ -182,7 +182,7 @@ static void tell(enum did did, const char *object, uint64_t ns)
     if (!state.tells_to) {
         return;
     }
-    sentence(&text, did, object, ns);
+    put_sentence(&text, did, object, ns);
     line_add(&l, "{\"event\":\"teardown\",\"pid\":");
     line_add_number(&l, (uint64_t)sys_pid());
     line_add(&l, ",\"tid\":");
@@ -474,7 +474,7 @@ TAKES_PLACE(guard_dlclose_34, dlclose, "GLIBC_2.34");
 
 /* ------------------------------------------------------------------ the start */
 
-__attribute__((constructor)) static void begin(void)
+__attribute__((constructor)) static void begin_guard(void)
 {
     look_at_environment();
     if ((state.guards || end_active()) && next.atexit_impl) {

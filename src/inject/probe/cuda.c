@@ -22,7 +22,7 @@ static bool is_about_memory(const struct vendor *v, int code)
 }
 
 /* Whether the card has too little memory left for its libraries. */
-static bool is_full(const struct vendor *v)
+static bool memory_is_full(const struct vendor *v)
 {
     size_t free = 0, total = 0;
     if (!v->cuda || !v->cuda->memory_info || v->cuda->memory_info(&free, &total) != 0) {
@@ -67,7 +67,7 @@ void vendor_check(const struct vendor *v, const char *function, int code)
     if (is_about_memory(v, code) && !(v->cuda && v->cuda->memory_info)) {
         no_context(function, code, name);
     }
-    if (is_about_memory(v, code) && is_full(v)) {
+    if (is_about_memory(v, code) && memory_is_full(v)) {
         say_fact("busy", "memory");
         say_failed(code, name,
                    "%s: the GPU is busy, not broken: other processes hold nearly all of its memory",

@@ -290,7 +290,7 @@ static int record(void)
     return opened;
 }
 
-static void begin(struct line *l, const char *event)
+static void begin_event(struct line *l, const char *event)
 {
     struct timespec now = {0, 0};
     l->n = 0;
@@ -304,7 +304,7 @@ static void begin(struct line *l, const char *event)
     put_count(l, "time_us", (long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 }
 
-static void end(struct line *l)
+static void end_event(struct line *l)
 {
     put_plain(l, l->cut ? ", \"cut\": true}\n" : "}\n");
     (void)record_append(me.losses, record(), l->text, l->n); // a loss is counted there
@@ -316,9 +316,9 @@ static void look_for_fork(struct line *l)
     int pid = raw_pid(), parent = __atomic_load_n(&me.pid, __ATOMIC_RELAXED);
     if (pid != parent && __atomic_compare_exchange_n(&me.pid, &parent, pid, false, __ATOMIC_RELAXED,
                                                      __ATOMIC_RELAXED)) { // one of its threads
-        begin(l, "fork");
+        begin_event(l, "fork");
         put_count(l, "ppid", parent);
-        end(l);
+        end_event(l);
     }
 }
 
@@ -525,12 +525,12 @@ static const char *result_of(const char *path)
 static void tell_candidate(struct line *l, const uintptr_t *caller, const char *path,
                            const char *via)
 {
-    begin(l, "candidate");
+    begin_event(l, "candidate");
     put_member(l, "caller", object_name(caller));
     put_member(l, "path", path);
     put_member(l, "via", via);
     put_member(l, "result", has_char(path, '$') ? NULL : result_of(path));
-    end(l);
+    end_event(l);
 }
 
 /* Whether `name` is an entry of LD_PRELOAD. */
@@ -577,11 +577,11 @@ char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
     look_for_fork(&l);
     switch (flag) {
     case LA_SER_ORIG:
-        begin(&l, "request");
+        begin_event(&l, "request");
         put_member(&l, "name", name);
         put_member(&l, "caller", object_name(cookie));
         put_member(&l, "kind", kind_of_request(cookie, name));
-        end(&l);
+        end_event(&l);
         if (has_char(name, '/')) {
             tell_candidate(&l, cookie, name, "path");
         }
@@ -603,10 +603,10 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
     const struct object *o = add_object(map);
     *cookie = o ? (uintptr_t)o : (uintptr_t)map;
     look_for_fork(&l);
-    begin(&l, "open");
+    begin_event(&l, "open");
     put_member(&l, "path", o == objects ? me.exe : map->l_name);
     put_count(&l, "namespace", space);
-    end(&l);
+    end_event(&l);
     return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }
 
@@ -619,11 +619,11 @@ unsigned la_objclose(uintptr_t *cookie)
     }
     look_for_fork(&l);
     me.ended = o == objects; // exit() closes the program first, then everything
-    begin(&l, me.ended ? "end" : "close");
+    begin_event(&l, me.ended ? "end" : "close");
     if (!me.ended) {
         put_member(&l, "path", object_name(cookie));
     }
-    end(&l);
+    end_event(&l);
     if (o && !me.ended) {
         __atomic_store_n(&o->from, 0, __ATOMIC_RELEASE);
         o->open = false;
@@ -643,8 +643,8 @@ void la_preinit(uintptr_t *cookie)
     (void)cookie;
     me.started = true;
     me.adding = false;
-    begin(&l, "started");
-    end(&l);
+    begin_event(&l, "started");
+    end_event(&l);
 }
 
 /* ------------------------------------------------------------------ calls */
@@ -690,13 +690,13 @@ static void tell_dlopen(const struct slot *s, const char *name, long flags, long
 {
     struct line l;
     look_for_fork(&l);
-    begin(&l, "dlopen");
+    begin_event(&l, "dlopen");
     put_member(&l, "name", name);
     put_member(&l, "caller", caller_at(back));
     put_count(&l, "flags", flags);
     put_count(&l, "namespace", space);
     put_member(&l, "interposed_by", interposer(s->definer));
-    end(&l);
+    end_event(&l);
 }
 
 static void tell_variable(const struct slot *s, const char *name, const char *value, uintptr_t back)
@@ -715,11 +715,11 @@ static void tell_variable(const struct slot *s, const char *name, const char *va
     }
     key[n] = '\0';
     look_for_fork(&l);
-    begin(&l, "setenv");
+    begin_event(&l, "setenv");
     put_member(&l, "name", key);
     put_member(&l, "value", s->call == CALL_PUTENV && name[n] == '=' ? name + n + 1 : value);
     put_member(&l, "caller", caller_at(back));
-    end(&l);
+    end_event(&l);
 }
 
 /* What a thunk asks: notes the call, says where it goes on. */
@@ -823,9 +823,9 @@ static char *tell_error(unsigned index)
     struct line l;
     if (text) {
         look_for_fork(&l);
-        begin(&l, "dlerror");
+        begin_event(&l, "dlerror");
         put_member(&l, "text", text);
-        end(&l);
+        end_event(&l);
     }
     return text;
 }
@@ -948,7 +948,7 @@ static void tell_start(unsigned version)
     static char folder[PATH_BYTES];
     struct line l;
     bool first = true;
-    begin(&l, "start");
+    begin_event(&l, "start");
     put_count(&l, "ppid", raw(SYS_getppid, 0, 0, 0, 0));
     put_member(&l, "exe", me.exe);
     put_member(&l, "cwd", raw(SYS_getcwd, (long)folder, sizeof folder, 0, 0) > 0 ? folder : NULL);
@@ -971,7 +971,7 @@ static void tell_start(unsigned version)
         }
     }
     put_plain(&l, "}");
-    end(&l);
+    end_event(&l);
 }
 
 unsigned la_version(unsigned version)

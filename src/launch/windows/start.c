@@ -7,7 +7,7 @@
 #include "base/windows/sys.h"
 #include "launch/command_line.h"
 
-static const char *kept(struct arena *a, const wchar_t *wide)
+static const char *kept_utf8(struct arena *a, const wchar_t *wide)
 {
     char *bytes = sys_narrow(wide);
     const char *text = bytes ? arena_strdup(a, bytes) : NULL;
@@ -33,7 +33,7 @@ const char *launch_windows_find(struct arena *a, const char *name)
     } else if (wide && found && path) {
         n = SearchPathW(path, wide, L".exe", LENGTH_MAX, found, NULL);
     }
-    const char *ret = n && n < LENGTH_MAX ? kept(a, found) : NULL;
+    const char *ret = n && n < LENGTH_MAX ? kept_utf8(a, found) : NULL;
     free(found);
     free(wide);
     return ret;
@@ -52,7 +52,7 @@ const char *launch_windows_folder(struct arena *a)
 {
     wchar_t base[MAX_PATH + 1];
     DWORD n = GetTempPathW(MAX_PATH, base);
-    const char *temp = n && n < MAX_PATH ? kept(a, base) : NULL;
+    const char *temp = n && n < MAX_PATH ? kept_utf8(a, base) : NULL;
     for (unsigned i = 0; temp && i < 100; i++) {
         const char *folder =
             arena_printf(a, "%sgpumend-%lu-%lu", temp, GetCurrentProcessId(), GetTickCount() + i);
@@ -73,7 +73,7 @@ void launch_windows_remove_folder(struct arena *a, const char *folder)
     wchar_t *wide = sys_wide(folder), *all = sys_wide(arena_printf(a, "%s\\*", folder));
     HANDLE list = all ? FindFirstFileW(all, &data) : INVALID_HANDLE_VALUE;
     for (bool more = list != INVALID_HANDLE_VALUE; more; more = FindNextFileW(list, &data)) {
-        const char *name = kept(a, data.cFileName);
+        const char *name = kept_utf8(a, data.cFileName);
         wchar_t *file = name ? sys_wide(arena_printf(a, "%s\\%s", folder, name)) : NULL;
         if (file) {
             (void)DeleteFileW(file); // "." and ".." are no files
@@ -116,8 +116,8 @@ static HANDLE nowhere(void)
                        &inherited, OPEN_EXISTING, 0, NULL);
 }
 
-static bool start(const struct launch_windows *l, struct arena *a, HANDLE job,
-                  PROCESS_INFORMATION *ret)
+static bool start_suspended(const struct launch_windows *l, struct arena *a, HANDLE job,
+                            PROCESS_INFORMATION *ret)
 {
     STARTUPINFOW info = {.cb = sizeof info};
     const char *line = launch_command_line(a, l->words, l->n_words);
@@ -151,7 +151,8 @@ int launch_windows_run(struct launch_windows *l, struct arena *a, struct gm_err 
 {
     PROCESS_INFORMATION child;
     HANDLE job = new_job();
-    if (!job || !SetConsoleCtrlHandler(leave_to_program, TRUE) || !start(l, a, job, &child)) {
+    if (!job || !SetConsoleCtrlHandler(leave_to_program, TRUE) ||
+        !start_suspended(l, a, job, &child)) {
         int rc = gm_err_set(err, GM_ERR_LOOK, "%s does not start (error %lu)", l->program,
                             GetLastError());
         if (job) {
