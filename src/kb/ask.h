@@ -161,6 +161,7 @@ int form_gpus_of(struct ask *k, struct gm_err *err);
 int form_gfx(struct ask *k, struct gm_err *err);
 int form_kfd(struct ask *k, struct gm_err *err);
 int form_rocm(struct ask *k, struct gm_err *err);
+int form_rocm_part(struct ask *k, struct gm_err *err);
 
 /* ask_release.c */
 int form_property(struct ask *k, struct gm_err *err);
@@ -185,7 +186,7 @@ bool ask_property_build(struct ask *k, const struct ask_release *r, const struct
 bool ask_is_set(const char *version);
 
 /* Whether the lower bound of a set is this version: ">=2.7.1", "~=2.7.1", "==2.7.1". */
-bool ask_needs_from(struct ask *k, const char *set, const char *version);
+bool ask_needs_from(const char *set, const char *version);
 bool ask_version_means(struct ask *k, const char *version, const char *release);
 
 /* The newest release of a package that a version means, or NULL. */
@@ -231,6 +232,8 @@ int form_default(struct ask *k, struct gm_err *err);
 /* ask_trait.c */
 int form_program(struct ask *k, struct gm_err *err);
 int form_feature(struct ask *k, struct gm_err *err);
+int form_feature_cuda(struct ask *k, struct gm_err *err);
+int form_capability(struct ask *k, struct gm_err *err);
 int form_instructions(struct ask *k, struct gm_err *err);
 int form_variable(struct ask *k, struct gm_err *err);
 int form_refusal(struct ask *k, struct gm_err *err);
@@ -241,6 +244,7 @@ int form_encoding(struct ask *k, struct gm_err *err);
 int form_floors(struct ask *k, struct gm_err *err);
 int form_choices(struct ask *k, struct gm_err *err);
 int form_folder(struct ask *k, struct gm_err *err);
+int form_target_change(struct ask *k, struct gm_err *err);
 int form_arch_change(struct ask *k, struct gm_err *err);
 
 /* The CUDA of a build in words, or NULL. */

@@ -294,6 +294,18 @@ static const char *nearest_lists(struct ask *k, const struct kb_rocms *r, const 
                         above ? above : "");
 }
 
+/* "what is the status of gfx906 in ROCm 6": what is noted about the target. */
+static void say_status(struct ask *k, const struct kb_rocms *r, const char *gfx)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct kb_rocm *row = &r->rows[i];
+        if (row->kind == KB_ROCM_TARGET && ask_has_text(row->gfx, gfx) && row->origin.note) {
+            HIT(k, KB_AREA_ROCMS, row);
+            ask_say(k, "%s: %s", gfx, row->origin.note);
+        }
+    }
+}
+
 /* Whether a release's own list has a target; "6.4" are all of its releases that have a row. */
 static int say_release_support(struct ask *k, const struct kb_rocms *r, const char *gfx)
 {
@@ -319,6 +331,12 @@ static int say_release_support(struct ask *k, const struct kb_rocms *r, const ch
         return 1;
     }
     bool card = with[0] && k->q->named & (NAMED_GPU | NAMED_PCI);
+    if (k->q->asked & ASKED_ERROR) {
+        say_status(k, r, gfx);
+        ask_say(k, "The official list of ROCm %s %s %s.", with[0] ? with : without,
+                with[0] ? "has" : "does not have", gfx);
+        return 1;
+    }
     ask_say(k, "%s: the official list of ROCm %s %s %s.",
             card      ? "Yes, by its target"
             : with[0] ? "Yes"
@@ -384,6 +402,36 @@ static int say_extreme_rocm(struct ask *k, const struct kb_rocms *r, const char 
     return 1;
 }
 
+/* "which ROCm added gfx1201", "which dropped gfx906": the list that has it, or has it no longer,
+ * unlike the one before it. */
+static int say_rocm_change(struct ask *k, const struct kb_rocms *r, const char *gfx)
+{
+    const struct kb_rocm *before = NULL;
+    bool added = k->q->said & SAID_ADDED;
+    int found = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct kb_rocm *row = &r->rows[i];
+        if (row->kind != KB_ROCM_RELEASE) {
+            continue;
+        }
+        bool has = ask_has_text(row->gfx, gfx);
+        if (before && has == added && ask_has_text(before->gfx, gfx) != has) {
+            HIT(k, KB_AREA_ROCMS, before);
+            HIT(k, KB_AREA_ROCMS, row);
+            ask_say(k, "The official list of ROCm %s %s %s, that of %s %s.", row->rocm,
+                    has ? "has" : "does not have", gfx, before->rocm,
+                    has ? "does not" : "still does");
+            found = 1;
+        }
+        before = row;
+    }
+    if (!found) {
+        ask_missing(k, "no official list that was read %s %s unlike the one before it",
+                    added ? "has" : "lacks", gfx);
+    }
+    return found;
+}
+
 /* What HSA_OVERRIDE_GFX_VERSION does on a target. */
 static bool say_overrides(struct ask *k, const struct kb_rocms *r, const char *gfx)
 {
@@ -445,13 +493,49 @@ int form_gfx(struct ask *k, struct gm_err *err)
         return rc < 0 ? rc : 0;
     }
     if (ask_given(k, KEY_ROCM)) {
+        if (k->q->said & (SAID_ADDED | SAID_DROPPED)) {
+            return 0;
+        }
         return strstr(ask_given(k, KEY_ROCM), "..") ? say_range_support(k, &r, arch.gfx)
                                                     : say_release_support(k, &r, arch.gfx);
+    }
+    if (k->q->said & (SAID_ADDED | SAID_DROPPED)) {
+        return k->q->said & SAID_DOES ? 0 : say_rocm_change(k, &r, arch.gfx);
     }
     if (k->q->said & (SAID_FIRST | SAID_LAST)) {
         return say_extreme_rocm(k, &r, arch.gfx);
     }
     return say_gfx(k, &r, arch.gfx);
+}
+
+static bool mentions(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    for (; text && *text; text++) {
+        if (str_eq_nocase((struct str){text, strnlen(text, n)}, str_of(word))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "which ROCm's hipFFT removed gfx940": of a library what the note of a release says. */
+int form_rocm_part(struct ask *k, struct gm_err *err)
+{
+    struct kb_rocms r;
+    int rc = kb_rocms(k->kb, &r, err), found = 0;
+    for (size_t i = 0; rc == 0 && i < r.n; i++) {
+        const struct kb_rocm *row = &r.rows[i];
+        if (row->kind == KB_ROCM_RELEASE && k->q->said & SAID_DROPPED &&
+            mentions(row->origin.note, ask_given(k, KEY_PART)) &&
+            mentions(row->origin.note, ask_given(k, KEY_GFX)) &&
+            mentions(row->origin.note, "removed")) {
+            HIT(k, KB_AREA_ROCMS, row);
+            ask_say(k, "ROCm %s. %s", row->rocm, row->origin.note);
+            found = 1;
+        }
+    }
+    return rc < 0 ? rc : found;
 }
 
 /* "which gfx target is gfx_target_version 100302" */

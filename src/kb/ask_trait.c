@@ -82,6 +82,21 @@ int form_feature(struct ask *k, struct gm_err *err)
     return rc;
 }
 
+/* "which toolkit does clang need for sm_90a", "which CUDA does the release RFC of torch 2.14 name":
+ * features whose rows are about CUDA. */
+int form_feature_cuda(struct ask *k, struct gm_err *err)
+{
+    const char *feature = ask_given(k, KEY_FEATURE);
+    bool about = starts_with(feature, "sm_") || strcmp(feature, "release-rfc") == 0;
+    return about ? say_named(k, KB_TRAIT_FEATURE, feature, err) : 0;
+}
+
+/* "which compute capability does cupy need" */
+int form_capability(struct ask *k, struct gm_err *err)
+{
+    return say_named(k, KB_TRAIT_NEEDS, "capability", err);
+}
+
 /* "does ctranslate2 need AVX2", "which CPU instruction set is the floor of ctranslate2" */
 int form_instructions(struct ask *k, struct gm_err *err)
 {
@@ -157,7 +172,10 @@ static bool opens_it(struct ask *k, const struct kb_trait *t)
     if (library) {
         return starts_with(library, t->name);
     }
-    return str_eq_nocase(stem, str_of(part)) || str_eq_nocase(bare, str_of(part));
+    size_t n = strlen(part);
+    bool family = (str_starts(stem, part) && stem.s[n] == '_') ||
+                  (str_starts(bare, part) && bare.s[n] == '_'); // "cudnn"
+    return family || str_eq_nocase(stem, str_of(part)) || str_eq_nocase(bare, str_of(part));
 }
 
 /* "why does ldd not show cuBLAS in ctranslate2", "which ctranslate2 opens libcudnn_ops.so.9" */
@@ -334,6 +352,52 @@ static const char *not_among(struct ask *k, struct kb_strs these, struct kb_strs
         }
     }
     return list[0] ? list : "none";
+}
+
+/* The newest build with GPU code for targets whose ROCm is before one; `from`: the oldest from
+ * there on. */
+static const struct kb_build *rocm_build(struct ask *k, const struct kb_builds *b, const char *rocm,
+                                         bool from)
+{
+    const struct kb_build *best = NULL;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct kb_build *row = &b->rows[i];
+        if (strcmp(row->package, k->q->package) != 0 || !row->rocm || row->gfx.n == 0 ||
+            row->status == KB_STATUS_EXPERIMENTAL || (ask_compare(row->rocm, rocm) >= 0) != from) {
+            continue;
+        }
+        int order = best ? ask_compare(row->rocm, best->rocm) : 0;
+        best = !best || (from ? order < 0 : order > 0) ? row : best;
+    }
+    return best;
+}
+
+/* "which gfx targets do the ROCm wheels of torch add from ROCm 7.0 on" */
+int form_target_change(struct ask *k, struct gm_err *err)
+{
+    struct kb_builds builds;
+    const char *rocm = ask_given(k, KEY_ROCM);
+    int rc = kb_builds(k->kb, &builds, err);
+    if (rc < 0 || !(k->q->said & (SAID_ADDED | SAID_DROPPED))) {
+        return rc < 0 ? rc : 0;
+    }
+    const struct kb_build *new = rocm_build(k, &builds, rocm, true),
+                          *old = rocm_build(k, &builds, rocm, false);
+    bool other = new && !(k->q->said & SAID_LATER) && !ask_within(new->rocm, rocm);
+    if (!new || !old || other) {
+        ask_missing(k, "the targets of the builds of %s %s ROCm %s were not read", k->q->package,
+                    !new || other ? "with" : "before", rocm);
+        return 0;
+    }
+    HIT(k, KB_AREA_BUILDS, new);
+    HIT(k, KB_AREA_BUILDS, old);
+    ask_say(k,
+            "Against the build %s of %s (%s) the build %s (%s) has more: %s; less: %s. The older "
+            "one has %s.",
+            old->build, k->q->package, old->versions, new->build, new->versions,
+            not_among(k, new->gfx, old->gfx), not_among(k, old->gfx, new->gfx),
+            ask_joined(k->a, old->gfx));
+    return 1;
 }
 
 /* "which architectures do the CUDA 11.8 wheels of torch 2.0 add over the 11.7 ones" */

@@ -133,6 +133,18 @@ static bool number_before_driver(struct reading *r, size_t i)
     return true;
 }
 
+/* "from ROCm 7.0 on", "since CUDA 12 onwards": around the `used` words of a value. */
+static void read_from_on(struct reading *r, size_t i, size_t used)
+{
+    struct question *q = r->q;
+    size_t behind = i + used;
+    if (i > 0 && r->claims[i - 1] == CLAIM_NONE && reading_is_word(q, i - 1, "from since") &&
+        reading_is_word(q, behind, "on onwards up upwards")) {
+        q->said |= SAID_LATER;
+        r->claims[i - 1] = r->claims[behind] = CLAIM_DONE;
+    }
+}
+
 bool reading_keyword(struct reading *r, size_t i)
 {
     struct question *q = r->q;
@@ -160,6 +172,7 @@ bool reading_keyword(struct reading *r, size_t i)
                 r->claims[c] = CLAIM_DONE;
             }
             r->owner[i] = word->key;
+            read_from_on(r, i, used);
             key_list(r, i + used, word->key);
             return true;
         }

@@ -34,6 +34,12 @@ bool reading_package_known(const struct reading *r, const char *name)
             return true; // of JetPack there are no wheels
         }
     }
+    for (size_t i = 0; i < r->traits.n; i++) {
+        if (r->traits.rows[i].kind == KB_TRAIT_FEATURE &&
+            strcmp(r->traits.rows[i].package, name) == 0) {
+            return true; // neither of clang
+        }
+    }
     for (size_t i = 0; i < r->releases.n; i++) {
         const struct kb_release *row = &r->releases.rows[i];
         bool found = strcmp(row->package, name) == 0;

@@ -278,7 +278,7 @@ static const struct {
     const char *words, *name;
 } documents[] = {
     {"readme benchmark", "readme"},
-    {"page documentation", "install page"},
+    {"page pages documentation", "install page"},
     {"sources code", "sources"},
     {"uv", "uv configuration"},
 };
