@@ -38,9 +38,10 @@ static bool admits_through(struct ask *k, const struct data *d, const struct kb_
     return !known;
 }
 
-/* Whether a release of ctranslate2 that it admits has a build that fits. */
+/* Whether a release of ctranslate2 that it admits has a build that fits (PY_YES), or a default one
+ * that does not (PY_NO). */
 static bool engine_fits(struct ask *k, const struct data *d, const struct wanted *w,
-                        const struct kb_release *app, const char *versions)
+                        const struct kb_release *app, const char *versions, enum py_answer fits)
 {
     for (size_t i = 0; i < d->releases.n; i++) {
         const struct kb_release *row = &d->releases.rows[i];
@@ -53,7 +54,7 @@ static bool engine_fits(struct ask *k, const struct data *d, const struct wanted
             const struct kb_build *build = &d->builds.rows[b];
             if (strcmp(build->package, "ctranslate2") == 0 &&
                 ask_admits(k, build->versions, row->version) &&
-                ask_build_fits(k, d, build, w) == PY_YES) {
+                (fits == PY_YES || build->is_default) && ask_build_fits(k, d, build, w) == fits) {
                 HIT(k, KB_AREA_BUILDS, build);
                 return true;
             }
@@ -126,7 +127,7 @@ int ask_say_application(struct ask *k, const struct data *d, const struct wanted
 {
     VEC(const struct kb_release *) mine = {0};
     struct ask_table t = {.heads = {"releases", "requires"}, .columns = 2, .named = 1};
-    bool needs, any = false;
+    bool needs, any = false, without = false;
     for (size_t i = 0; i < d->releases.n; i++) {
         const struct kb_release *row = &d->releases.rows[i];
         bool in = k->q->n_spans == 0 ||
@@ -145,7 +146,7 @@ int ask_say_application(struct ask *k, const struct data *d, const struct wanted
     for (size_t i = 0; i < mine.n; i++) {
         const struct kb_release *row = mine.items[i];
         const char *need = engine_need(row, &needs);
-        if (!engine_fits(k, d, w, row, need)) {
+        if (!engine_fits(k, d, w, row, need, PY_YES)) {
             last_need = NULL;
             continue;
         }
@@ -157,6 +158,7 @@ int ask_say_application(struct ask *k, const struct data *d, const struct wanted
             continue;
         }
         any = true;
+        without = without || (question_needs(k->q) && engine_fits(k, d, w, row, need, PY_NO));
         HIT(k, KB_AREA_RELEASES, row);
         const char *text = need ? need : "any";
         if (last_need && strcmp(last_need, text) == 0) {
@@ -192,7 +194,10 @@ int ask_say_application(struct ask *k, const struct data *d, const struct wanted
                 ask_wanted_text(k, w));
         return 1;
     }
-    if (k->q->said & SAID_DOES) {
+    if (k->q->said & SAID_DOES && without) {
+        ask_say(k, "No, it does not have to be: it admits a ctranslate2%s, and others.",
+                ask_wanted_text(k, w));
+    } else if (k->q->said & SAID_DOES) {
         ask_say(k, "Yes, with a ctranslate2%s that it admits.", ask_wanted_text(k, w));
     }
     ask_say_table(k,

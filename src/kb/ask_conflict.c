@@ -4,17 +4,19 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "py/version.h"
 
 /* A set of versions, "<2", where a question names one instead of a release. */
-bool ask_needs_from(struct ask *k, const char *set, const char *version)
+bool ask_needs_from(const char *set, const char *version)
 {
     struct str rest = str_of(set);
     while (rest.s) {
         struct str bound = str_trim(str_cut(&rest, ','));
         size_t n = strspn(bound.s, "=~>");
         bool lower = n == 2 && bound.s[1] == '=';
-        if (lower && bound.n > n &&
-            strcmp(arena_strndup(k->a, bound.s + n, bound.n - n), version) == 0) {
+        struct py_version one, two;
+        if (lower && py_version_parse((struct str){bound.s + n, bound.n - n}, &one) &&
+            py_version_parse(str_of(version), &two) && py_version_cmp(&one, &two) == 0) {
             return true;
         }
     }

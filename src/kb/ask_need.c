@@ -267,6 +267,9 @@ int form_part_need(struct ask *k, struct gm_err *err)
                         r->name, toolkit, part);
             return 0;
         }
+        if (!said && form_opens(k, err) > 0) {
+            return 1; // "which cuDNN does ctranslate2 4.3 load"
+        }
         if (!said) {
             ask_missing(k, "%s does not declare a package of %s among its requirements", r->name,
                         part);

@@ -140,7 +140,7 @@ static int say_first_to_require(struct ask *k, const struct kb_releases *all, co
         for (size_t n = 0; strcmp(row->package, other) == 0 && n < row->n_needs; n++) {
             const struct kb_release_need *need = &row->needs[n];
             if (strcmp(need->package, k->q->package) == 0 && need->versions && !need->extra &&
-                ask_needs_from(k, need->versions, version) &&
+                ask_needs_from(need->versions, version) &&
                 (!first || ask_compare(row->version, first->version) < 0)) {
                 first = row;
                 with = need;
@@ -210,10 +210,9 @@ int form_pair(struct ask *k, struct gm_err *err)
     }
     if (!version) {
         const char *one = q->spans[0].from && q->spans[0].to ? q->spans[0].from : NULL;
-        bool requires = question_has(q, "required require requires demanded demands");
         return !one || !(q->said & (SAID_FIRST | SAID_LAST)) ? 0
-               : requires && q->said & SAID_FIRST ? say_first_to_require(k, &all, other, one)
-                                                  : say_partners(k, &all, other, one);
+               : question_required_first(q) ? say_first_to_require(k, &all, other, one)
+                                            : say_partners(k, &all, other, one);
     }
     rc = ask_releases_find(k, &mine, err);
     if (rc < 0 || k->missing || mine.items.n != 1 || !mine.items.items[0].row) {

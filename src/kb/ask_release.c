@@ -220,11 +220,54 @@ int form_python_change(struct ask *k, struct gm_err *err)
     return 1;
 }
 
+/* "which torch runs on glibc 2.17": the newest whose wheel is tagged for it. */
+static int say_newest_for_glibc(struct ask *k, struct gm_err *err)
+{
+    struct kb_releases all;
+    struct kb_builds builds;
+    struct ask_release best = {.row = NULL};
+    const char *glibc = ask_given(k, KEY_GLIBC);
+    int rc = kb_releases(k->kb, &all, err);
+    rc = rc < 0 ? rc : kb_builds(k->kb, &builds, err);
+    for (size_t i = 0; rc == 0 && i < all.n; i++) {
+        struct ask_release r = {.row = &all.rows[i]};
+        if (strcmp(r.row->package, k->q->package) != 0 ||
+            (best.row && ask_compare(r.row->version, best.row->version) <= 0)) {
+            continue;
+        }
+        for (size_t b = 0; b < builds.n && !r.build; b++) {
+            const struct kb_build *row = &builds.rows[b];
+            bool its = strcmp(row->package, r.row->package) == 0 && row->is_default &&
+                       ask_admits(k, row->versions, r.row->version);
+            r.build = its ? row : NULL;
+        }
+        const char *needs = ask_libraries_glibc(&r) ? ask_libraries_glibc(&r) : r.row->glibc;
+        if (!needs || (!ask_tag_is_doubtful(&r) && ask_compare(glibc, needs) >= 0)) {
+            best = r;
+        }
+    }
+    if (rc < 0 || !best.row) {
+        return rc;
+    }
+    HIT(k, KB_AREA_RELEASES, best.row);
+    if (best.build) {
+        HIT(k, KB_AREA_BUILDS, best.build);
+    }
+    const char *needs = ask_libraries_glibc(&best) ? ask_libraries_glibc(&best) : best.row->glibc;
+    ask_say(k, "%s %s is the newest of those that were read whose wheel runs on glibc %s: %s%s.",
+            k->q->package, best.row->version, glibc, needs ? "it needs " : "it is for any platform",
+            needs ? needs : "");
+    return 1;
+}
+
 /* "does torch 2.5.1 run on glibc 2.17": by what its libraries need, or the tag of its wheel. */
 int form_release_glibc(struct ask *k, struct gm_err *err)
 {
     struct ask_releases mine;
     const char *glibc = ask_given(k, KEY_GLIBC);
+    if (!(k->q->said & SAID_DOES) && k->q->n_spans == 0) {
+        return say_newest_for_glibc(k, err);
+    }
     int rc = ask_releases_find(k, &mine, err);
     if (rc < 0 || k->missing || mine.items.n != 1 || !mine.items.items[0].row) {
         return rc < 0 ? rc : 0;

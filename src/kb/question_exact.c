@@ -181,6 +181,12 @@ bool question_needs(const struct question *q)
            question_has(q, "need needs needed require requires required");
 }
 
+bool question_required_first(const struct question *q)
+{
+    return q->said & SAID_FIRST && q->named & NAMED_OTHER && !(q->named & NAMED_OTHER_VERSION) &&
+           question_has(q, "required require requires demanded demands");
+}
+
 /* Whether a release of another package is needed is not whether it goes with it. */
 static bool needs_other(const struct question *q)
 {
@@ -203,6 +209,7 @@ const char *question_text(struct arena *a, const struct question *q)
                 text_add(a, text, bit == SAID_README ? question_document(q) : words_of_said(bit));
         }
     }
+    text = question_required_first(q) ? text_add(a, text, "required") : text;
     for (unsigned bit = 1; bit && bit <= q->asked; bit <<= 1) {
         text = q->asked & bit ? text_add(a, text, words_of_asked(bit)) : text;
     }
@@ -226,8 +233,9 @@ const char *question_text(struct arena *a, const struct question *q)
         for (size_t i = 0; i < q->values[k].n; i++) {
             text = with_add(a, text, reading_keys[k].name, q->values[k].items[i]);
         }
+        bool updated = k == KEY_CUDA && q->update;
+        text = updated ? text_add(a, text, arena_printf(a, "update %s", q->update)) : text;
     }
-    text = q->update ? text_add(a, text, arena_printf(a, "update %s", q->update)) : text;
     for (size_t i = 0; i < COUNT(choices); i++) {
         bool other =
             choices[i].said == SAID_DNF && q->zypper != (strcmp(choices[i].value, "zypper") == 0);
