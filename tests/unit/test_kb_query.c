@@ -118,11 +118,11 @@ static void numbers_belong_to_their_words(void **state)
     assert_string_equal(value(&q, KEY_SM, 0), "8.6");
     assert_string_equal(value(&q, KEY_BATCH, 0), "8");
     assert_int_equal(q.n_unknown, 0);
-    q = read(*state, "sm_90a driver cuda cudnn");
+    q = read(*state, "sm_100a driver cuda cudnn");
     assert_int_equal(q.named, 0);
     assert_int_equal(q.asked, ASKED_DRIVER | ASKED_CUDA | ASKED_CUDNN);
     assert_int_equal(q.n_unknown, 1);
-    assert_string_equal(q.unknown[0], "sm_90a");
+    assert_string_equal(q.unknown[0], "sm_100a");
 }
 
 /* Each word is a name, a number, a word with a meaning, or unknown. */
