@@ -91,7 +91,7 @@ void gpucall_put_failure(struct text *t, const struct failure *f);
 
 void gpucall_put_json_error(struct text *t, enum gpucall_api api, const char *name, int code);
 
-/* How every event begins: its kind and its process. */
+/* How every event begins: its kind, process, thread and time. */
 void gpucall_put_json_start(struct text *t, const char *event, long pid);
 
 /* The failure as one line of JSON. */
