@@ -39,10 +39,11 @@ VARIABLES = re.compile(r"(?i:\benv:)[A-Z_]+|\bunset(?: [A-Z_]+)+|(?<= -u )[A-Z_]
                        r"environ\['[A-Z_]+'\]")
 # In capitals, or in angle brackets: a word for something else. Not $NAME, %NAME%, NAME=, -DNAME, a.NAME.
 PLACEHOLDER = re.compile(r"(?<![\w$%{.])[A-Z][A-Z_]*[A-Z](?![\w=}%.\[(])|<[a-z]\w*>|(?<!\.)\.\.\.(?!\w)")
-# Words that are written in capitals: options of tools, names of folders and of packages.
+# Words that are written in capitals: options of tools, instructions of a Dockerfile, names of folders and
+# of packages.
 CAPITALS = set("""
-    ALL CLOCK COMPUTE CUDA CUDNN CUPTI DEFAULT ECC GPU HKLM INFO IPC_LOCK MOK MSVC NVIDIA NVSMI ON
-    PAGE_RETIREMENT PIDS POWER PTX REG_DWORD ROW_REMAPPER SYSTEM SYS_ADMIN TEMPERATURE VC
+    ALL CLOCK COMPUTE CUDA CUDNN CUPTI DEFAULT ECC FROM GPU HKLM INFO IPC_LOCK MOK MSVC NVIDIA NVSMI ON
+    PAGE_RETIREMENT PIDS POWER PTX REG_DWORD ROW_REMAPPER RUN SYSTEM SYS_ADMIN TEMPERATURE VC
     VISIBLE_DEVICES
 """.split())
 # What a shell of Windows does not read, or reads as something else: "where" is Where-Object in
