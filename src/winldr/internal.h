@@ -1,5 +1,6 @@
 /*
- * Shared by the files of the process model: its modules (modules.c) and the search (process.c).
+ * Shared by the files of the process model: its modules (modules.c), known DLLs
+ * (known.c) and the search (process.c).
  */
 #ifndef GPUMEND_WINLDR_INTERNAL_H
 #define GPUMEND_WINLDR_INTERNAL_H
@@ -20,5 +21,8 @@ struct winldr_module *winldr_module_of_file(const struct winldr_process *p,
 /* Drops the modules that neither a call nor the imports of another one hold. Those that only import
  * each other, or themselves by another name, do not hold each other. */
 void winldr_sweep_modules(struct winldr_process *p);
+
+/* Whether a bare name stands for System32's DLL: one of KnownDLLs, or what such a DLL imports. */
+bool winldr_is_known_dll(struct winldr_process *p, const char *name);
 
 #endif

@@ -10,26 +10,8 @@
 enum {
     MODULES_MAX = 20000,
     DEPTH_MAX = 256,
+    FORWARDERS_MAX = 16,
 };
-
-/* Session Manager\\KnownDLLs in the registry of Windows 10 and 11, and what each process has from
- * its start. On paper (docs/windows.md): Microsoft does not publish the list. */
-static const char *const known_of_windows[] = {
-    "ntdll.dll",    "kernelbase.dll", "advapi32.dll", "clbcatq.dll",  "combase.dll",
-    "comdlg32.dll", "coml2.dll",      "difxapi.dll",  "gdi32.dll",    "gdiplus.dll",
-    "imagehlp.dll", "imm32.dll",      "kernel32.dll", "msctf.dll",    "msvcrt.dll",
-    "normaliz.dll", "nsi.dll",        "ole32.dll",    "oleaut32.dll", "psapi.dll",
-    "rpcrt4.dll",   "sechost.dll",    "setupapi.dll", "shcore.dll",   "shell32.dll",
-    "shlwapi.dll",  "user32.dll",     "wldap32.dll",  "ws2_32.dll",
-};
-
-enum { KNOWN_WITHOUT_REGISTRY = 2 };
-
-static bool is_known_dll(const struct winldr_process *p, const char *name)
-{
-    return winldr_name_in(name, known_of_windows, KNOWN_WITHOUT_REGISTRY) ||
-           winldr_name_in(name, p->config.known_dlls, p->config.n_known_dlls);
-}
 
 struct search { // of one request, and of all that it imports
     struct winldr_list list;
@@ -290,7 +272,7 @@ static bool answer_before_files(struct winldr_process *p, struct winldr_request 
         }
         return true;
     }
-    if (is_known_dll(p, *name)) {
+    if (winldr_is_known_dll(p, *name)) {
         const char *path = winldr_path_join(p->arena, p->system32, *name);
         if (!p->system_seen) {
             assume_module(p, r, *name, WINLDR_VIA_KNOWN_DLL, "System32 is not in the tree");
@@ -306,7 +288,7 @@ static void judge_local(struct winldr_process *p, struct winldr_request *r, cons
 {
     const char *path = winldr_local_file(p, name);
     bool settled = r->outcome == WINLDR_LOADED || r->outcome == WINLDR_REUSED;
-    if (path && !is_known_dll(p, winldr_path_base(name)) &&
+    if (path && !winldr_is_known_dll(p, winldr_path_base(name)) &&
         !(settled && winldr_name_is(r->path, path))) {
         say_unseen(r, arena_printf(p->arena, "whether %s.local counts (DevOverrideEnable)",
                                    winldr_path_base(p->config.exe)));
@@ -366,19 +348,84 @@ static bool request_is_settled(const struct winldr_request *r)
     return r->outcome == WINLDR_LOADED || r->outcome == WINLDR_REUSED;
 }
 
-/* Loads the DLL that an export leads on to, "NTDLL.RtlAllocateHeap", by its base name. */
-static void load_forwarded(struct winldr_process *p, struct winldr_module *provider,
-                           const char *forwarder, struct search *s)
+static const char *symbol_text(struct winldr_process *p, const struct pe_symbol *symbol)
 {
-    const char *dot = strrchr(forwarder, '.');
-    struct str name = {forwarder, dot ? (size_t)(dot - forwarder) : 0};
-    char *dll = str_concat(p->arena, str_dup(p->arena, name), ".dll", "");
-    if (!name.n || pe_apiset_is_name(dll) || winldr_find_module(p, dll)) {
-        return;
+    return symbol->name ? symbol->name : arena_printf(p->arena, "#%u", symbol->ordinal);
+}
+
+/* What an export leads on to: "NTDLL.RtlAllocateHeap", "DLL.#12". */
+struct forwarder {
+    const char *dll;
+    struct pe_symbol symbol;
+};
+
+static bool forwarder_read(struct winldr_process *p, const char *text, struct forwarder *ret)
+{
+    const char *dot = strrchr(text, '.');
+    uint64_t ordinal = 0;
+    if (!dot || dot == text) {
+        return false;
+    }
+    ret->dll = str_concat(p->arena, str_dup(p->arena, (struct str){text, (size_t)(dot - text)}),
+                          ".dll", "");
+    ret->symbol = (struct pe_symbol){.name = dot + 1};
+    if (dot[1] != '#') {
+        return true;
+    }
+    bool good = str_u64(str_of(dot + 2), &ordinal) && ordinal <= UINT16_MAX;
+    ret->symbol = (struct pe_symbol){.ordinal = (uint16_t)ordinal};
+    return good;
+}
+
+/* The module that an export of the provider leads on to, loaded by its base name. NULL: it is not
+ * known, or its own request has failed. */
+static struct winldr_module *load_forwarded(struct winldr_process *p,
+                                            struct winldr_module *provider, const char *dll,
+                                            struct search *s)
+{
+    bool is_set = pe_apiset_is_name(dll);
+    struct winldr_module *loaded = is_set ? NULL : winldr_find_module(p, dll);
+    if (loaded) {
+        return loaded->unseen ? NULL : loaded;
     }
     struct winldr_request *r = make_request(p, dll, provider, s);
+    r->is_forwarded = true;
     if (request_is_settled(r)) {
         VEC_PUSH(p->arena, &provider->imports, r->module);
+        return r->module;
+    }
+    if (is_set && r->outcome == WINLDR_FAILED) { // no document says how such an import ends
+        r->code = WINLDR_OK;
+        say_unseen(r, "what an API set without a DLL means for an export that leads on to it");
+    }
+    return NULL;
+}
+
+/* Follows an export from one DLL to the next, up to the one that has the function. */
+static void follow_forwarder(struct winldr_process *p, struct winldr_request *r, const char *text,
+                             const struct pe_symbol *imported, struct search *s)
+{
+    struct winldr_module *provider = r->module;
+    struct pe_export x = {PE_EXPORT_FORWARDED, text};
+    for (unsigned n = 0; x.state == PE_EXPORT_FORWARDED; n++) {
+        struct forwarder f;
+        if (n == FORWARDERS_MAX || !forwarder_read(p, x.forwarder, &f)) {
+            say_unseen(r, n == FORWARDERS_MAX
+                              ? "exports that lead on to one another more often than is followed"
+                              : "an export that leads on in a form that is not read");
+            return;
+        }
+        provider = load_forwarded(p, provider, f.dll, s);
+        if (!provider || !provider->file) {
+            return;
+        }
+        text = x.forwarder;
+        x = pe_export_find(&provider->file->image, &f.symbol);
+    }
+    if (x.state == PE_EXPORT_ABSENT) {
+        request_say_failed(r, WINLDR_PROC_NOT_FOUND, provider->path);
+        r->symbol = symbol_text(p, imported);
+        r->forwarder = text;
     }
 }
 
@@ -412,11 +459,12 @@ static void check_symbols(struct winldr_process *p, const struct winldr_module *
         struct pe_export x = pe_export_find(&provider->file->image, symbol);
         is_whole = is_whole && x.state == PE_EXPORT_HERE;
         if (x.state == PE_EXPORT_FORWARDED) {
-            load_forwarded(p, provider, x.forwarder, s);
+            follow_forwarder(p, r, x.forwarder, symbol, s);
         } else if (x.state == PE_EXPORT_ABSENT) {
             request_say_failed(r, WINLDR_PROC_NOT_FOUND, provider->path);
-            r->symbol =
-                symbol->name ? symbol->name : arena_printf(p->arena, "#%u", symbol->ordinal);
+            r->symbol = symbol_text(p, symbol);
+        }
+        if (!request_is_settled(r)) {
             return;
         }
     }
@@ -470,10 +518,6 @@ struct winldr_process *winldr_process_new(struct winldr_files *files, struct are
     struct winldr_config *c = &p->config;
     c->windows = c->windows ? c->windows : "C:\\Windows";
     c->machine = c->machine ? c->machine : PE_MACHINE_AMD64;
-    if (!c->known_dlls) {
-        c->known_dlls = known_of_windows;
-        c->n_known_dlls = sizeof known_of_windows / sizeof *known_of_windows;
-    }
     p->system32 = winldr_path_join(arena, c->windows, "System32");
     const char *kernel = winldr_path_join(arena, p->system32, "kernel32.dll");
     p->system_seen = winldr_files_get(files, kernel)->kind == WINLDR_ENTRY_FILE;

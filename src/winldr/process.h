@@ -113,7 +113,9 @@ struct winldr_request {
     struct winldr_module *module; // with LOADED and REUSED
     const char *path;             // of it, or of the file that was refused, or NULL
     enum winldr_via via;          // with LOADED and REUSED
-    const char *symbol;           // with 127: what the copy at `path` does not export
+    const char *symbol;           // with 127: the imported function, which `path` does not export
+    const char *forwarder;        // with 127: the text by which `symbol` led on to `path`, or NULL
+    bool is_forwarded;            // an export of `importer` leads on to it
     const char *unseen;           // with UNKNOWN: what was not looked at
     int load;
     VEC(struct winldr_step) steps;
@@ -166,6 +168,9 @@ struct winldr_process {
     bool system_seen;               // System32 is in the tree
     const struct pe_apiset *apiset; // NULL: the schema is not in the tree
     struct pe_apiset apiset_storage;
+    VEC(const char *) known; // the list of known DLLs, then what these import
+    size_t n_listed;
+    bool is_known_complete;         // with what they import, which is read where it decides
     VEC(struct winldr_added) added; // in the order of the calls
     struct str program_manifest;    // empty: it has none
     const char *manifest_unseen;    // one that could not be read, or NULL

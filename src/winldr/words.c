@@ -7,8 +7,13 @@ const char *winldr_error_text(struct arena *a, enum winldr_code code)
 
 const char *winldr_request_text(const struct winldr_process *p, const struct winldr_request *r)
 {
-    return r->importer ? arena_printf(p->arena, "%s, which %s imports,", r->name, r->importer->path)
-                       : r->name;
+    if (!r->importer) {
+        return r->name;
+    }
+    return arena_printf(p->arena,
+                        r->is_forwarded ? "%s, to which %s forwards a function,"
+                                        : "%s, which %s imports,",
+                        r->name, r->importer->path);
 }
 
 const char *winldr_load_cause(const struct winldr_process *p, const struct winldr_load *load)
@@ -22,6 +27,11 @@ const char *winldr_load_cause(const struct winldr_process *p, const struct winld
     switch (load->code) {
     case WINLDR_MOD_NOT_FOUND: return arena_printf(a, "%s was not found", name);
     case WINLDR_PROC_NOT_FOUND:
+        if (r->forwarder) {
+            return arena_printf(
+                a, "%s forwards %s, which %s imports, to %s, which %s does not export", r->name,
+                r->symbol, r->importer ? r->importer->path : "the program", r->forwarder, r->path);
+        }
         return arena_printf(a, "%s is not exported by %s, which %s got as %s", r->symbol, r->path,
                             r->importer ? r->importer->path : "the program", r->name);
     case WINLDR_BAD_EXE_FORMAT:

@@ -355,6 +355,51 @@ static void test_forwarder(void **state)
     assert_non_null(winldr_find_module(p, "BACK.DLL"));
 }
 
+/* Forwarders that lead on to others are followed to the DLL that has the function, by name or by
+ * number; one that does not export it is 127. */
+static void test_chain_of_forwarders(void **state)
+{
+    static const struct {
+        const char *forwarder;
+        enum winldr_outcome outcome;
+        enum winldr_code code;
+    } cases[] = {
+        {"last.f", WINLDR_LOADED, WINLDR_OK},
+        {"last.#1", WINLDR_LOADED, WINLDR_OK},
+        {"middle.f", WINLDR_LOADED, WINLDR_OK},
+        {"last.g", WINLDR_FAILED, WINLDR_PROC_NOT_FOUND},
+        {"last.#2", WINLDR_FAILED, WINLDR_PROC_NOT_FOUND},
+        {"middle.g", WINLDR_FAILED, WINLDR_PROC_NOT_FOUND},
+        {"middle.h", WINLDR_FAILED, WINLDR_MOD_NOT_FOUND},
+        {"middle.i", WINLDR_UNKNOWN, WINLDR_OK}, // in a circle
+        {"last.#x", WINLDR_UNKNOWN, WINLDR_OK},
+        {"api-ms-win-none-l1-1-0.f", WINLDR_UNKNOWN, WINLDR_OK},
+        {"api-ms-win-some-l1-1-0.f", WINLDR_LOADED, WINLDR_OK},
+        {"api-ms-win-some-l1-1-0.g", WINLDR_FAILED, WINLDR_PROC_NOT_FOUND},
+    };
+    struct fixture *f = *state;
+    struct pemake middle = {
+        .exports = {{"f", "last.f"}, {"g", "last.g"}, {"h", "gone.h"}, {"i", "middle.i"}}};
+    struct pemake schema = {
+        .apisets = {{"api-ms-win-none-l1-1-0", ""}, {"api-ms-win-some-l1-1-0", "last.dll"}}};
+    put_plain(f, "a/user.dll", "front.dll");
+    put_plain(f, "a/last.dll", NULL);
+    put_plain(f, "Windows/System32/last.dll", NULL);
+    put_dll(f, "a/middle.dll", &middle);
+    put_dll(f, "Windows/System32/apisetschema.dll", &schema);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct pemake front = {.exports = {{"f", cases[i].forwarder}}};
+        put_dll(f, "a/front.dll", &front);
+        winldr_files_close(&f->files);
+        winldr_files_open(&f->files, &f->root, &f->arena, &f->drive, 1);
+        const struct winldr_load *load =
+            winldr_load(start(f), "C:\\a\\user.dll", WINLDR_ALTERED_SEARCH_PATH);
+        if (load->outcome != cases[i].outcome || load->code != cases[i].code) {
+            fail_msg("%s: outcome %d, code %d", cases[i].forwarder, load->outcome, load->code);
+        }
+    }
+}
+
 /* A module with DependentLoadFlags has a list of its own for its imports; delayed and unused
  * imports are not loaded. */
 static void test_own_flags(void **state)
@@ -392,6 +437,26 @@ static void test_known_dll(void **state)
     assert_int_equal(p->requests.items[load->request]->via, WINLDR_VIA_KNOWN_DLL);
     load = winldr_load(p, "version.dll", 0); // no known DLL: the program's folder is first
     assert_string_equal(load->module->path, "C:\\Python312\\version.dll");
+}
+
+/* So does what a known DLL imports, whoever asks for it, and what that imports. */
+static void test_imports_of_known_dll(void **state)
+{
+    static const char *const names[] = {"first.dll", "second.dll", "other.dll"};
+    struct fixture *f = *state;
+    put_plain(f, "Windows/System32/shell32.dll", "first.dll");
+    put_plain(f, "Windows/System32/first.dll", "second.dll");
+    put_plain(f, "Windows/System32/second.dll", NULL);
+    put_plain(f, "Windows/System32/other.dll", NULL);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        put_plain(f, str_concat(&f->arena, "Python312/", names[i], ""), NULL);
+    }
+    struct winldr_process *p = start(f);
+    assert_string_equal(winldr_load(p, "SECOND", 0)->module->path,
+                        "C:\\Windows\\System32\\SECOND.dll");
+    assert_string_equal(winldr_load(p, "first.dll", 0)->module->path,
+                        "C:\\Windows\\System32\\first.dll");
+    assert_string_equal(winldr_load(p, "other.dll", 0)->module->path, "C:\\Python312\\other.dll");
 }
 
 static void test_api_set(void **state)
@@ -675,8 +740,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_hidden_dll, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hidden_function, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forwarder, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_chain_of_forwarders, setup, teardown),
         cmocka_unit_test_setup_teardown(test_own_flags, setup, teardown),
         cmocka_unit_test_setup_teardown(test_known_dll, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_imports_of_known_dll, setup, teardown),
         cmocka_unit_test_setup_teardown(test_api_set, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unseen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_base_name, setup, teardown),
