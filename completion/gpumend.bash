@@ -132,7 +132,7 @@ _gpumend()
         ;;
     choose:--compute-type)
         mapfile -t COMPREPLY < <(
-            compgen -W "float16 float32 int8 int8_float16 int8_float32" -- "$cur")
+            compgen -W "float16 float32 bfloat16 int8 int8_float16 int8_float32 int8_bfloat16" -- "$cur")
         return
         ;;
     needs:--compute)

@@ -43,7 +43,7 @@ function __gpumend_values -a key
         case needs:--as
             printf '%s\n' nfd cel require-cuda slurm slurm-extra wheel-variant
         case choose:--compute-type
-            printf '%s\n' float16 float32 int8 int8_float16 int8_float32
+            printf '%s\n' float16 float32 bfloat16 int8 int8_float16 int8_float32 int8_bfloat16
         case kb:--with
             __gpumend_kb_with
         case needs:--compute

@@ -48,6 +48,7 @@ def misspelt(exe):
                                  (["choose", "--model", "whisper:large-v4"], 2,
                                   "did you mean large-v3?"),
                                  (["choose", "--model", "mediun"], 2, "did you mean medium?"),
+                                 (["choose", "large-v3"], 2, "--model large-v3"),
                                  (["check", "--pid", "4194303"], 3, "no process 4194303")):
         r = Run(exe, *words)
         if r.status != status or meant not in r.err + r.out:

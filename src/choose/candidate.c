@@ -435,7 +435,8 @@ bool chooser_take_compute(struct chooser *c, struct choose_candidate *x,
     size_t n = choose_computes(&c->models, c->a, &f, list);
     bool memory_unknown = x->gpu && !x->available_bytes;
     for (size_t i = 0; i < n; i++) {
-        struct choose_memory need = required(c, model, x->device, list[i]);
+        enum choose_compute as = choose_runs_as(&c->models, c->a, &f, list[i]);
+        struct choose_memory need = required(c, model, x->device, as);
         enum host_state state = candidate_fits(x, &need);
         bool given = need.how == CHOOSE_MEMORY_UNKNOWN || need.how == CHOOSE_MEMORY_GIVEN;
         bool smaller = i == 0 || need.bytes < x->required.bytes || (given && memory_unknown);
@@ -470,7 +471,10 @@ static bool ask_memory(struct chooser *c, struct choose_candidate *x)
     if (!chooser_take_compute(c, x, c->model)) {
         return against(x, "no-compute-type",
                        c->o->compute_given
-                           ? arena_printf(c->a, "%s does not run well on it with %s",
+                           ? arena_printf(c->a,
+                                          x->device == CHOOSE_DEVICE_ROCM
+                                              ? "whether %s runs well on it with %s is not known"
+                                              : "%s does not run well on it with %s",
                                           choose_compute_name(c->o->compute),
                                           choose_app_name(c->choice->app))
                            : "no compute type is known to run on it",

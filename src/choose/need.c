@@ -18,6 +18,8 @@ static const struct {
     [CHOOSE_INT8_FLOAT16] = {"int8_float16", 1, 2},
     [CHOOSE_INT8_FLOAT32] = {"int8_float32", 1, 4},
     [CHOOSE_INT8] = {"int8", 1, 4},
+    [CHOOSE_BFLOAT16] = {"bfloat16", 2, 2},
+    [CHOOSE_INT8_BFLOAT16] = {"int8_bfloat16", 1, 2},
 };
 
 /* The engine whose measurements are an application's. ONNX Runtime has none. */
@@ -397,6 +399,8 @@ static bool is_enough(unsigned formats, enum choose_compute compute)
         [CHOOSE_INT8_FLOAT16] = CHOOSE_FORMAT_INT8 | CHOOSE_FORMAT_FLOAT16,
         [CHOOSE_INT8_FLOAT32] = CHOOSE_FORMAT_INT8 | CHOOSE_FORMAT_FLOAT32,
         [CHOOSE_INT8] = CHOOSE_FORMAT_INT8 | CHOOSE_FORMAT_FLOAT32,
+        [CHOOSE_BFLOAT16] = CHOOSE_FORMAT_BFLOAT16,
+        [CHOOSE_INT8_BFLOAT16] = CHOOSE_FORMAT_INT8 | CHOOSE_FORMAT_BFLOAT16,
     };
     return (formats & needs[compute]) == needs[compute];
 }
@@ -407,7 +411,7 @@ static bool given_runs(const struct choose_computes_for *f, const struct kb_mode
 {
     bool ct2 = f->app == CHOOSE_APP_CTRANSLATE2;
     bool eight = f->compute == CHOOSE_INT8 || f->compute == CHOOSE_INT8_FLOAT16 ||
-                 f->compute == CHOOSE_INT8_FLOAT32;
+                 f->compute == CHOOSE_INT8_FLOAT32 || f->compute == CHOOSE_INT8_BFLOAT16;
     bool unknown = f->device == CHOOSE_DEVICE_CUDA && !f->capability;
     return (ct2 || !eight) && (unknown || runs_well(row, f->compute)) &&
            is_enough(f->formats, f->compute);
@@ -451,4 +455,14 @@ size_t choose_computes(const struct kb_models *models, struct arena *a,
         }
     }
     return n;
+}
+
+enum choose_compute choose_runs_as(const struct kb_models *models, struct arena *a,
+                                   const struct choose_computes_for *f, enum choose_compute compute)
+{
+    if (compute != CHOOSE_INT8 || f->device == CHOOSE_DEVICE_CPU) {
+        return compute;
+    }
+    const struct kb_model *row = row_of(models, a, f->device, f->capability, "x86-64");
+    return row && runs_well(row, CHOOSE_INT8_FLOAT16) ? CHOOSE_INT8_FLOAT16 : CHOOSE_INT8_FLOAT32;
 }

@@ -33,7 +33,9 @@ enum choose_compute {
     CHOOSE_FLOAT32,
     CHOOSE_INT8_FLOAT16,
     CHOOSE_INT8_FLOAT32,
-    CHOOSE_INT8, // on the CPU: 8-bit weights, the rest in 32 bits
+    CHOOSE_INT8,     // on the CPU: 8-bit weights, the rest in 32 bits
+    CHOOSE_BFLOAT16, // this and what follows only if it is asked for
+    CHOOSE_INT8_BFLOAT16,
     CHOOSE_COMPUTES,
 };
 const char *choose_compute_name(enum choose_compute compute); // "int8_float16"
@@ -88,7 +90,8 @@ enum {
     CHOOSE_FORMAT_FLOAT32 = 1,
     CHOOSE_FORMAT_FLOAT16 = 2,
     CHOOSE_FORMAT_INT8 = 4,
-    CHOOSE_FORMATS_ALL = 7
+    CHOOSE_FORMAT_BFLOAT16 = 8,
+    CHOOSE_FORMATS_ALL = 15
 };
 
 struct choose_computes_for {
@@ -105,6 +108,12 @@ struct choose_computes_for {
 size_t choose_computes(const struct kb_models *models, struct arena *a,
                        const struct choose_computes_for *f,
                        enum choose_compute ret[CHOOSE_COMPUTES]);
+
+/* What a type that was chosen runs as there: "int8" of CTranslate2 on a GPU is the better of two,
+ * for models that are stored in float16 (its src/types.cc); any other type is itself. */
+enum choose_compute choose_runs_as(const struct kb_models *models, struct arena *a,
+                                   const struct choose_computes_for *f,
+                                   enum choose_compute compute);
 
 /* "4.4 GiB" */
 const char *choose_gib(struct arena *a, uint64_t bytes);

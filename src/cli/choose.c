@@ -15,7 +15,7 @@ static const struct cli_option options[] = {
      O_MODEL},
     {"memory-gib", "N", "memory that a model needs on the device, if it is not in the table",
      O_MEMORY},
-    {"compute-type", "TYPE", "float16, float32, int8, int8_float16 or int8_float32, and no other",
+    {"compute-type", "TYPE", "this type and no other: float16, bfloat16, int8, int8_float16, ...",
      O_COMPUTE},
     {"app", "NAME", "ctranslate2, torch, onnxruntime or whisperx (default: the first installed)",
      O_APP},
@@ -72,8 +72,9 @@ static bool parse_app(const char *text, struct choose_options *o)
 /* Whether the type that is asked for is one that the application can be asked for. */
 static bool type_fits_app(const struct choose_options *o)
 {
-    bool mixed = o->compute == CHOOSE_INT8_FLOAT16 || o->compute == CHOOSE_INT8_FLOAT32;
-    return !o->whisperx || !o->compute_given || !mixed;
+    bool one =
+        o->compute == CHOOSE_FLOAT16 || o->compute == CHOOSE_FLOAT32 || o->compute == CHOOSE_INT8;
+    return !o->whisperx || !o->compute_given || one;
 }
 
 static int choose_take_option(void *command, int id, const char *value)
@@ -91,8 +92,8 @@ static int choose_take_option(void *command, int id, const char *value)
         return c->wanted.compute_given
                    ? CLI_OK
                    : cli_fail(CLI_USAGE,
-                              "choose: --compute-type expects float16, float32, int8, int8_float16 "
-                              "or int8_float32, not %s",
+                              "choose: --compute-type expects float16, float32, bfloat16, int8, "
+                              "int8_float16, int8_float32 or int8_bfloat16, not %s",
                               value);
     case O_APP:
         c->wanted.app_given = parse_app(value, &c->wanted);
@@ -166,6 +167,23 @@ static bool is_windows_target(struct choose *c)
            c->target.model.host->windows.is_windows.state == HOST_YES;
 }
 
+/* "choose large-v3": a model that is named as the environment. The error is then about that. */
+static bool model_meant(struct choose *c, struct gm_err *err)
+{
+    struct kb_models models;
+    struct gm_err none;
+    const char *name = c->t.asked.target;
+    if (!name || strchr(name, '/') || !c->target.model.kb ||
+        kb_models(c->target.model.kb, &models, &none) < 0 ||
+        !(choose_model_find(&models, name) || strcmp(name, "whisper") == 0)) {
+        return false;
+    }
+    (void)gm_err_set(err, GM_ERR_USAGE,
+                     "%s is a model, and what stands alone is a Python environment: --model %s",
+                     name, strcmp(name, "whisper") == 0 ? "whisper:large-v3" : name);
+    return true;
+}
+
 /* Runs the application's script in the model, and judges it. */
 static int choose_look(struct choose *c, struct choose_result *ret, struct gm_err *err)
 {
@@ -181,7 +199,7 @@ static int choose_look(struct choose *c, struct choose_result *ret, struct gm_er
                           str_shell_word(&c->t.arena, c->t.asked.target));
     }
     if (rc < 0) {
-        return rc;
+        return model_meant(c, err) ? GM_ERR_USAGE : rc;
     }
     if (!m->env && c->t.asked.target) {
         return gm_err_set(err, GM_ERR_USAGE, "%s is not a Python environment", c->t.asked.target);

@@ -400,7 +400,7 @@ static int take_option(void *command, int id, const char *value)
     case O_MODEL: c->model_name = value; return CLI_OK;
     case O_COMPUTE:
         c->compute_given = true;
-        return choose_compute_parse(value, &c->compute) && c->compute != CHOOSE_INT8
+        return choose_compute_parse(value, &c->compute) && c->compute < CHOOSE_INT8
                    ? CLI_OK
                    : cli_fail(CLI_USAGE,
                               "needs: --compute expects float16, float32, int8_float16 or "

@@ -112,7 +112,7 @@ static const struct tool tools[] = {
       {"memory_gib", NUMBER, "--memory-gib", "memory that the model needs on the device, in GiB",
        false},
       {"compute_type", TEXT, "--compute-type",
-       "float16, float32, int8, int8_float16 or int8_float32", false}}},
+       "float16, float32, bfloat16, int8, int8_float16, int8_float32 or int8_bfloat16", false}}},
     {"devices",
      "Describe the GPUs",
      {"devices", "--json"},

@@ -12,7 +12,7 @@ static const struct {
 } formats[] = {{"-float32", CHOOSE_FORMAT_FLOAT32},
                {"-float16", CHOOSE_FORMAT_FLOAT16},
                {"-int8", CHOOSE_FORMAT_INT8},
-               {"-bfloat16", 0},
+               {"-bfloat16", CHOOSE_FORMAT_BFLOAT16},
                {"-tf32", 0}};
 
 /* "cublas-float16", "cublaslt-int8", "hipblas-float32" */
