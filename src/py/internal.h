@@ -31,6 +31,21 @@ int py_find(struct py_env *env, const char *target, const struct py_env_hints *h
 /* syspath.c: sets paths; needs the layout. */
 void py_syspath(struct py_env *env, const struct py_env_hints *hints);
 
+/* startup.c: .pth and .start files as site.py reads them. Python `3.minor` or later? */
+bool py_is_since(const struct py_env *env, int minor);
+
+/* Without its byte order mark. */
+struct str py_startup_text(const struct py_env *env, struct str text);
+
+/* The next line: str.splitlines() since 3.13, before that the lines of a text file. */
+bool py_startup_line(const struct py_env *env, struct str *rest, struct str *ret_line);
+
+/* str.strip(), whose blanks are Unicode's. */
+struct str py_startup_trim(struct str s);
+
+/* "pkg.mod:name", pkgutil.resolve_name(strict=True); of another line Python prints an error. */
+bool py_is_entry_point(struct str line);
+
 /* manager.c: sets manager; needs kind, prefix and made_by_uv. */
 void py_manager(struct py_env *env);
 const char *py_manager_pdm(struct py_env *env, const char *project);

@@ -19,6 +19,7 @@ struct builder {
     size_t pth_lines;       // read so far, of all files
     VEC(const char *) code; // .pth and .start files that run code
     bool debian;            // site.py has Debian's dist-packages
+    bool hidden;            // site.py reads .pth files whose names begin with a dot
 };
 
 static bool builder_lists(const struct builder *b, const char *dir)
@@ -104,11 +105,6 @@ static bool add_pth_line(struct builder *b, const char *site, const char *file, 
     return builder_add(b, dir, PY_PATH_PTH, file);
 }
 
-static bool is_since(const struct py_env *env, int minor)
-{
-    return env->major > 3 || (env->major == 3 && env->minor >= minor);
-}
-
 /* One note for all of them: many a healthy environment has several. Within a folder the name is
  * enough behind the first. */
 static void note_code(struct builder *b)
@@ -131,8 +127,7 @@ static void note_code(struct builder *b)
     }
 }
 
-/* The text of a .pth or .start file without its byte order mark; false, and noted, if it cannot be
- * read. */
+/* The text of a .pth or .start file; false, and noted, if it cannot be read. */
 static bool read_startup_file(struct builder *b, const char *file, struct str *ret)
 {
     struct py_env *env = b->env;
@@ -142,9 +137,7 @@ static bool read_startup_file(struct builder *b, const char *file, struct str *r
         env->cut |= rc == -EFBIG;
         return false;
     }
-    if (str_starts(*ret, "\xef\xbb\xbf")) {
-        ret->s += 3, ret->n -= 3;
-    }
+    *ret = py_startup_text(env, *ret);
     return true;
 }
 
@@ -156,7 +149,7 @@ static bool has_start_file(struct builder *b, const char *pth)
     const char *file = arena_printf(a, "%.*s.start", (int)(strlen(pth) - strlen(".pth")), pth);
     struct stat st;
     struct str text;
-    return is_since(b->env, 15) && root_stat(b->env->root, file, &st) == 0 &&
+    return py_is_since(b->env, 15) && root_stat(b->env->root, file, &st) == 0 &&
            read_startup_file(b, file, &text) && str_is_utf8(text.s, text.n);
 }
 
@@ -167,7 +160,7 @@ static void note_imports(struct builder *b, const char *file)
     if (has_start_file(b, file)) {
         return;
     }
-    if (is_since(env, 18)) {
+    if (py_is_since(env, 18)) {
         py_note(env, "%s has import lines, which Python %d.%d ignores", file, env->major,
                 env->minor);
     } else {
@@ -189,9 +182,9 @@ static void add_pth(struct builder *b, const char *site, const char *name)
         py_note(env, "%s is not UTF-8: where the locale is UTF-8, Python does not start", file);
         env->cut = true;
     }
-    while (str_line(&text, &line)) {
-        struct str trimmed = str_trim(line);
-        line = is_since(env, 15) ? trimmed : line; // earlier ones strip the end alone
+    while (py_startup_line(env, &text, &line)) {
+        struct str trimmed = py_startup_trim(line);
+        line = py_is_since(env, 15) ? trimmed : line; // earlier ones strip the end alone
         if (trimmed.n == 0 || line.s[0] == '#') {
             continue;
         }
@@ -223,9 +216,9 @@ static void note_start_file(struct builder *b, const char *site, const char *nam
     if (!read_startup_file(b, file, &text) || !str_is_utf8(text.s, text.n)) {
         return;
     }
-    while (str_line(&text, &line)) {
-        struct str trimmed = str_trim(line);
-        if (trimmed.n && trimmed.s[0] != '#') {
+    while (py_startup_line(b->env, &text, &line)) {
+        struct str trimmed = py_startup_trim(line);
+        if (trimmed.n && trimmed.s[0] != '#' && py_is_entry_point(trimmed)) {
             VEC_PUSH(b->env->arena, &b->code, file);
             return;
         }
@@ -234,9 +227,9 @@ static void note_start_file(struct builder *b, const char *site, const char *nam
 
 static bool keep_startup(const char *name, void *arg)
 {
-    const struct py_env *env = arg;
-    return name[0] != '.' &&
-           (ends_with(name, ".pth") || (is_since(env, 15) && ends_with(name, ".start")));
+    const struct builder *b = arg;
+    return (name[0] != '.' || b->hidden) &&
+           (ends_with(name, ".pth") || (py_is_since(b->env, 15) && ends_with(name, ".start")));
 }
 
 /* site.py addsitedir(): the folder if it exists, then what its .pth files name. */
@@ -253,7 +246,7 @@ static void builder_add_site(struct builder *b, const char *dir, enum py_path_or
         return;
     }
     rc = root_list(env->root, env->arena, dir, PTH_FILES_MAX,
-                   &(struct root_filter){keep_startup, env}, &names);
+                   &(struct root_filter){keep_startup, b}, &names);
     if (rc < 0) {
         return; // said when the distributions are listed
     }
@@ -338,19 +331,25 @@ static void builder_add_prefix(struct builder *b, const char *prefix)
                      PY_PATH_SITE);
 }
 
-/* Debian and its derivatives change site.py; the file itself tells. */
-static bool is_debian(struct py_env *env)
+/* What site.py itself tells: Debian and its derivatives change it, and that hidden files are passed
+ * over came into patch releases (3.11.8, 3.12.2), which those keep the number of. */
+static void read_site_py(struct builder *b)
 {
+    struct py_env *env = b->env;
     struct str text;
-    return env->stdlib &&
-           py_read_head(env, path_join(env->arena, env->stdlib, "site.py"), SITE_PY_BYTES_MAX,
-                        &text, NULL) == 0 &&
-           str_find(text, "dist-packages") < text.n;
+    if (!env->stdlib || py_read_head(env, path_join(env->arena, env->stdlib, "site.py"),
+                                     SITE_PY_BYTES_MAX, &text, NULL) < 0) {
+        return;
+    }
+    b->debian = str_find(text, "dist-packages") < text.n;
+    b->hidden = str_find(text, "def addsitedir") < text.n &&
+                str_find(text, "name.startswith(\".\")") == text.n;
 }
 
 void py_syspath(struct py_env *env, const struct py_env_hints *hints)
 {
-    struct builder b = {.env = env, .hints = hints, .debian = is_debian(env)};
+    struct builder b = {.env = env, .hints = hints};
+    read_site_py(&b);
     add_pythonpath(&b);
     add_stdlib(&b);
     if (env->lib_name) {

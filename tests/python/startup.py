@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""What site.py of Python 3.15 does with .pth and .start files (PEP 829), and what gpumend says it does.
+"""What site.py does with .pth and .start files (PEP 829), and what gpumend says it does.
 
-    tests/python/startup.py GPUMEND [--root DIR] [--worlds N] [--seed S] [--make]
+    tests/python/startup.py GPUMEND [--root DIR] [--python EXE]... [--worlds N] [--seed S] [--make]
 
 DIR is a root file system with Python 3.15 (default: roots/python3.15 in the cache; --make makes it,
-with mmdebstrap, of Debian sid). Needs root, for chroot. Random worlds of such files are laid into an
-environment there; the real interpreter says what is in sys.path and which files ran code, and
-`gpumend check` says the same without running it. Then the start-up hook: `enable`, a program, and
-`disable`, which leaves nothing.
+with mmdebstrap, of Debian sid), which needs root, for chroot. Each EXE is an interpreter of this machine
+(default: the one that runs this, and /usr/bin/python3). Random worlds of such files are laid into an
+environment: line ends, blanks, byte order marks, bytes that are not UTF-8, hidden files, entry points
+that are none. The real interpreter says what is in sys.path and which files ran code, and
+`gpumend check` says the same without running it. Then, with 3.15, the start-up hook: `enable`, a
+program, and `disable`, which leaves nothing.
 """
 
 import argparse
@@ -32,7 +34,45 @@ ENV = "/env"
 SITE = f"{ENV}/lib/python3.15/site-packages"
 PACKAGES = ("torch", "ctranslate2", "onnxruntime", "faster-whisper")
 STEMS = ("a", "b", "c", ".hidden")
-RAN = "open('/ran','a').write"
+ENDS = ("\n", "\n", "\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x1e", "\x85", "\u2028", "\u2029")
+BLANKS = ("", "", "", " ", "\t", "\x1f", "\xa0", "\u2003", "\u3000")
+NO_ENTRY_POINTS = ("probe", "probe:", ":{0}", "probe:{0} x", "1probe:{0}", "probe.:{0}", "probe:{0}:{0}", "probe:.{0}")
+
+
+class Place:
+    """An environment, and how what is in it is run: below a root by chroot, or as it is."""
+
+    def __init__(self, version, exe, root=None, folder=None):
+        self.version, self.exe, self.root = version, exe, root
+        self.env = ENV if root else f"{folder}/env"
+        self.ran = "/ran" if root else f"{folder}/ran"
+        self.site = f"{self.env}/lib/python{version}/site-packages"
+
+    def real(self, path):
+        return self.root / path[1:] if self.root else Path(path)
+
+    def run(self, *command):
+        if self.root:
+            return inside(self.root, *command)
+        env = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "HOME": self.env}
+        return subprocess.run(command, text=True, capture_output=True, check=False, env=env)
+
+    def lay(self):
+        shutil.rmtree(self.real(self.env), ignore_errors=True)
+        self.real(self.site).mkdir(parents=True)
+        self.real(f"{self.env}/bin").mkdir()
+        self.real(f"{self.env}/bin/python3").symlink_to(self.exe)
+        self.real(f"{self.env}/pyvenv.cfg").write_text(f"home = {os.path.dirname(self.exe)}\nversion = {self.version}.0\n")
+        for package in PACKAGES:
+            folder = self.real(self.site) / f"dir-{package}"
+            info = folder / f"{package.replace('-', '_')}-1.0.dist-info"
+            info.mkdir(parents=True)
+            (info / "METADATA").write_text(f"Name: {package}\nVersion: 1.0\n")
+        (self.real(self.site) / "probe.py").write_text(
+            "".join(f"def {s.strip('.')}(): {self.writes(s + '.start')}\n" for s in STEMS))
+
+    def writes(self, name):
+        return f"open({self.ran!r},'a').write({name + chr(10)!r})"
 
 
 def make(root):
@@ -45,41 +85,34 @@ def make(root):
     half.rename(root)
 
 
-def lay_env(root):
-    shutil.rmtree(root / "env", ignore_errors=True)
-    (root / SITE[1:]).mkdir(parents=True)
-    (root / "env/bin").mkdir()
-    (root / "env/bin/python3").symlink_to("/usr/bin/python3.15")
-    (root / "env/pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.15.0\n")
-    for package in PACKAGES:
-        folder = root / SITE[1:] / f"dir-{package}"
-        info = folder / f"{package.replace('-', '_')}-1.0.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Name: {package}\nVersion: 1.0\n")
-    (root / SITE[1:] / "probe.py").write_text(
-        "".join(f"def {s.strip('.')}(): {RAN}({s!r} '.start\\n')\n" for s in STEMS))
-
-
-def world(chance, root):
+def world(chance, place):
     """Lays files; each is a list of lines, sometimes damaged."""
-    site = root / SITE[1:]
+    site = place.real(place.site)
+
+    def blank():
+        return chance.choice(BLANKS)
+
     for stem in STEMS:
+        code = f"import os; {place.writes(stem + '.pth')} # "   # what follows on the line is a comment
+        entry = f"probe:{stem.strip('.')}"
         lines = [chance.choice((f"dir-{chance.choice(PACKAGES)}", "absent", "# comment", "",
-                                f"  dir-{chance.choice(PACKAGES)}  ",
-                                f"import os; {RAN}('{stem}.pth\\n')",
-                                f"  import os; {RAN}('{stem}.pth\\n')"))
+                                f"{blank()}dir-{chance.choice(PACKAGES)}{blank()}",
+                                code, code.replace("import ", "import\t", 1), f"  {code}"))
                  for _ in range(chance.randrange(4))]
-        starts = [chance.choice((f"probe:{stem.strip('.')}", "# comment", "", "  "))
+        starts = [chance.choice((entry, "# comment", "", "  ", f"{blank()}{entry}{blank()}", f"{entry}.__call__",
+                                 chance.choice(NO_ENTRY_POINTS).format(stem.strip("."))))
                   for _ in range(chance.randrange(3))]
         for suffix, content in ((".pth", lines), (".start", starts)):
-            form = chance.randrange(10)
-            raw = ("\n".join(content) + "\n").encode()
-            raw = b"\xef\xbb\xbf" + raw if form == 0 else raw
-            raw = raw + b"# \xff\n" if form == 1 and suffix == ".start" else raw
-            if form > 2:
+            form = chance.randrange(20)
+            raw = "".join(line + chance.choice(ENDS) for line in content).encode()
+            raw = b"\xef\xbb\xbf" + raw if form < 3 else raw
+            raw = raw + b"# \xff\n" if form == 3 or (form == 4 and suffix == ".start") else raw
+            if form > 5:
                 (site / (stem + suffix)).write_bytes(raw)
-            elif form == 2 and suffix == ".start":
+            elif form == 5 and suffix == ".start":
                 (site / (stem + suffix)).mkdir()
+            elif form != 5:
+                (site / (stem + suffix)).write_bytes(raw)
 
 
 def inside(root, *command):
@@ -90,20 +123,25 @@ def inside(root, *command):
                           env={"PATH": os.defpath + ":/usr/sbin:/sbin", "LC_ALL": "C.UTF-8"})
 
 
-def truth(root):
-    (root / "ran").unlink(missing_ok=True)
-    done = inside(root, f"{ENV}/bin/python3", "-c", "import sys; print('\\n'.join(sys.path))")
+def truth(place):
+    """(packages in sys.path, files that ran code); None: it does not start."""
+    place.real(place.ran).unlink(missing_ok=True)
+    done = place.run(f"{place.env}/bin/python3", "-c", "import sys; print('\\n'.join(sys.path))")
     if done.returncode != 0:
-        sys.exit("python3.15: " + done.stderr)
+        if "UnicodeDecodeError" not in done.stderr:
+            sys.exit(f"python{place.version}: {done.stderr}")
+        return None
     dirs = {line.rsplit("/dir-", 1)[1] for line in done.stdout.splitlines() if "/dir-" in line}
-    ran = set((root / "ran").read_text().split()) if (root / "ran").exists() else set()
-    return dirs, ran
+    ran = place.real(place.ran)
+    return dirs, set(ran.read_text().split()) if ran.exists() else set()
 
 
-def said(exe, root):
-    done = subprocess.run([exe, "check", "--root", str(root), ENV, "--json"], capture_output=True,
-                          text=True, check=False)
+def said(exe, place):
+    done = subprocess.run([exe, "check", *(("--root", str(place.root)) if place.root else ()), place.env, "--json"],
+                          capture_output=True, text=True, check=False)
     document = json.loads(done.stdout)
+    if any(".pth is not UTF-8" in note for note in document["notes"]):
+        return None if done.returncode else "ok, of what does not start"
     dirs = {p["name"].replace("_", "-") for p in document["python"]["packages"]}
     ran = {name for note in document["notes"] if " code when Python starts" in note
            for name in re.findall(r"[^\s/,]+\.(?:pth|start)\b", note)}
@@ -150,40 +188,62 @@ def hook(exe, root):
     return f"disable: {done.stdout}{done.stderr}; left: {left}" if left or done.returncode else None
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("gpumend")
-    parser.add_argument("--root", type=Path, default=store.cache_folder() / "roots/python3.15")
-    parser.add_argument("--worlds", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    parser.add_argument("--make", action="store_true")
-    args = parser.parse_args()
+def worlds(exe, place, chance, count):
+    """How many of the worlds are told as they are."""
+    passed = 0
+    for number in range(count):
+        place.lay()
+        world(chance, place)
+        real, model = truth(place), said(exe, place)
+        if real == model:
+            passed += 1
+            continue
+        print(f"FAIL Python {place.version}, world {number}: Python {real}, gpumend {model}")
+        for path in sorted(p for p in place.real(place.site).iterdir() if p.suffix in (".pth", ".start") and p.is_file()):
+            print(f"  {path.name}: {path.read_bytes()}")
+    return passed
+
+
+def of_root(args, chance):
+    """(passed, failed, skipped) with Python 3.15 in its root."""
     if args.make and not args.root.exists():
         make(args.root)
     if os.geteuid() != 0 or not (args.root / "usr/bin/python3.15").exists():
         print(f"SKIP Python 3.15: {args.root} is absent (--make makes it), or not root")
-        print("0 passed, 0 failed, 1 skipped")
-        return 0
-    print(f"seed {args.seed}", flush=True)
+        return 0, 0, 1
     for folder in ("dev", "proc", "tmp"):
         (args.root / folder).mkdir(exist_ok=True)
     if not (args.root / "dev/null").exists():
         os.mknod(args.root / "dev/null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-    chance, failed = random.Random(args.seed), 0
-    for number in range(args.worlds):
-        lay_env(args.root)
-        world(chance, args.root)
-        real, model = truth(args.root), said(args.gpumend, args.root)
-        if real != model:
-            failed += 1
-            print(f"FAIL world {number}: Python {real}, gpumend {model}")
+    passed = worlds(args.gpumend, Place("3.15", "/usr/bin/python3.15", args.root), chance, args.worlds)
     wrong = hook(args.gpumend, args.root)
     if wrong:
-        failed += 1
         print("FAIL the hook:", wrong)
     shutil.rmtree(args.root / "env")
     (args.root / "gpumend").unlink()
-    print(f"{args.worlds + 1 - failed} passed, {failed} failed, 0 skipped")
+    return passed + (not wrong), args.worlds - passed + bool(wrong), 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("gpumend")
+    parser.add_argument("--root", type=Path, default=store.cache_folder() / "roots/python3.15")
+    parser.add_argument("--python", action="append")
+    parser.add_argument("--worlds", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--make", action="store_true")
+    args = parser.parse_args()
+    print(f"seed {args.seed}", flush=True)
+    chance = random.Random(args.seed)
+    passed, failed, skipped = of_root(args, chance)
+    here = args.python or [sys.executable, *(p for p in ("/usr/bin/python3",) if os.path.exists(p))]
+    for exe in sorted({os.path.realpath(e) for e in here}):
+        version = subprocess.run([exe, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], text=True,
+                                 capture_output=True, check=True).stdout.strip()
+        with tempfile.TemporaryDirectory(prefix="gpumend-startup.") as folder:
+            good = worlds(args.gpumend, Place(version, exe, folder=folder), chance, args.worlds)
+        passed, failed = passed + good, failed + args.worlds - good
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return bool(failed)
 
 

@@ -522,7 +522,7 @@ static void test_pth(void **state)
     put_dir(t, "/src/app");
     put_dir(t, SITE "/sub");
     put(t, SITE "/__editable__.app-1.0.pth", "/src/app\n");
-    put(t, SITE "/a.pth", "\xef\xbb\xbf# comment\n\nsub  \r\n/absent\nsub/../sub\n\xff\xfe\n");
+    put(t, SITE "/a.pth", "# comment\n\nsub\xc2\xa0 \r\n/absent\rsub/../sub\n\xff\xfe\n");
     put(t, SITE "/code.pth", "import os; os.abort()\n");
     put(t, SITE "/.hidden.pth", "/src\n");
     assert_int_equal(mkfifo(outside(t, SITE "/fifo.pth"), 0644), 0);
@@ -599,6 +599,56 @@ static void test_start(void **state)
         }
         assert_int_equal(names_as_code(&env, "empty.pth"), cases[i].minor < 15);
         assert_int_equal(names_as_code(&env, "both.start"), cases[i].minor >= 15);
+    }
+}
+
+/* What site.py of a release does with a byte order mark, with line ends that are none for a file,
+ * with files whose names begin with a dot (which site.py itself tells), and with entry points that
+ * are none. */
+static void test_startup_lines(void **state)
+{
+    static const struct {
+        int minor;
+        const char *site_py, *found; // folders below the site folder, and then what runs code
+    } cases[] = {
+        {11, "def addsitedir(): ", " hidden end"},
+        {12, "def addsitedir(): not name.startswith(\".\")", " end"},
+        {13, "def addsitedir(): not name.startswith(\".\")", " marked first end"},
+        {15, "def addsitedir(): not name.startswith(\".\")", " marked first end good.start"},
+    };
+    static const char *const folders[] = {"hidden", "marked", "first", "end"};
+    struct tree *t = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int minor = cases[i].minor;
+        const char *env_dir = arena_printf(&t->arena, "/l%d", minor);
+        const char *site =
+            arena_printf(&t->arena, "%s/lib/python3.%d/site-packages", env_dir, minor);
+        const char *exe = arena_printf(&t->arena, "/usr/bin/python3.%d", minor);
+        put_elf(t, exe);
+        put(t, arena_printf(&t->arena, "/usr/lib/python3.%d/os.py", minor), "");
+        put(t, arena_printf(&t->arena, "/usr/lib/python3.%d/site.py", minor), cases[i].site_py);
+        put(t, arena_printf(&t->arena, "%s/pyvenv.cfg", env_dir), "home = /usr/bin\n");
+        put_link(t, exe, arena_printf(&t->arena, "%s/bin/python3", env_dir));
+        for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
+            put_dir(t, arena_printf(&t->arena, "%s/%s", site, folders[k]));
+        }
+        put(t, arena_printf(&t->arena, "%s/.a.pth", site), "hidden\n");
+        put(t, arena_printf(&t->arena, "%s/b.pth", site), "\xef\xbb\xbfmarked\n");
+        put(t, arena_printf(&t->arena, "%s/c.pth", site), "first\xe2\x80\xa8none\rend\xe3\x80\x80");
+        put(t, arena_printf(&t->arena, "%s/bad.start", site), "mod\nmod:\n1m:go\nm:go x\nm.:go\n");
+        put(t, arena_printf(&t->arena, "%s/good.start", site), "# none\v a.m:go.on \n");
+        struct py_env env = open_env(t, env_dir, (struct py_env_hints){0});
+        const char *found = "";
+        for (size_t k = 0; k < env.n_paths; k++) {
+            if (env.paths[k].origin == PY_PATH_PTH) {
+                found = arena_printf(&t->arena, "%s %s", found, path_base(env.paths[k].dir));
+            }
+        }
+        if (names_as_code(&env, "good.start")) {
+            found = arena_printf(&t->arena, "%s good.start", found);
+        }
+        assert_string_equal(found, cases[i].found);
+        assert_false(names_as_code(&env, "bad.start"));
     }
 }
 
@@ -822,26 +872,13 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(test_venv),
-        CASE(test_pip_folder),
-        CASE(test_venv_system_site),
-        CASE(test_uv),
-        CASE(test_free_threaded),
-        CASE(test_conda),
-        CASE(test_managers),
-        CASE(test_project),
-        CASE(test_system),
-        CASE(test_fedora),
-        CASE(test_pyenv_shim),
-        CASE(test_refused),
-        CASE(test_broken_venv),
-        CASE(test_pth),
-        CASE(test_start),
-        CASE(test_dists),
-        CASE(test_hostile_dists),
-        CASE(test_modules),
-        CASE(test_owner),
-        CASE(test_recorded_libraries),
+        CASE(test_venv),        CASE(test_pip_folder),    CASE(test_venv_system_site),
+        CASE(test_uv),          CASE(test_free_threaded), CASE(test_conda),
+        CASE(test_managers),    CASE(test_project),       CASE(test_system),
+        CASE(test_fedora),      CASE(test_pyenv_shim),    CASE(test_refused),
+        CASE(test_broken_venv), CASE(test_pth),           CASE(test_startup_lines),
+        CASE(test_start),       CASE(test_dists),         CASE(test_hostile_dists),
+        CASE(test_modules),     CASE(test_owner),         CASE(test_recorded_libraries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
