@@ -221,7 +221,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     arena_release(&arena);
@@ -239,5 +239,5 @@ int main(void)
         cmocka_unit_test(test_same),
         cmocka_unit_test(test_scan),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

@@ -27,7 +27,7 @@ static int start(void **state)
            kb_models(&kb, &models, &err) < 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     root_close(&root);
@@ -491,5 +491,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(choices), cmocka_unit_test(names),
                                        cmocka_unit_test(memory)};
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

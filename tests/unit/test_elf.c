@@ -532,7 +532,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     arena_release(&arena);
@@ -549,5 +549,5 @@ int main(void)
         cmocka_unit_test(what_is_no_elf),       cmocka_unit_test(stack_and_machines),
         cmocka_unit_test(long_chains),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

@@ -99,7 +99,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     arena_release(&program.arena);
@@ -113,5 +113,5 @@ int main(void)
         cmocka_unit_test(replaced),
         cmocka_unit_test(none),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

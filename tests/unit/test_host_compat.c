@@ -20,7 +20,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     arena_release(&arena);
@@ -187,13 +187,13 @@ static void after_a_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_note, start, stop),
-        cmocka_unit_test_setup_teardown(a_note_without_drivers, start, stop),
-        cmocka_unit_test_setup_teardown(what_is_one, start, stop),
-        cmocka_unit_test_setup_teardown(after_a_run, start, stop),
-        cmocka_unit_test_setup_teardown(no_notes, start, stop),
-        cmocka_unit_test_setup_teardown(versions, start, stop),
-        cmocka_unit_test_setup_teardown(where_it_may_be_used, start, stop),
+        cmocka_unit_test_setup_teardown(a_note, start, finish),
+        cmocka_unit_test_setup_teardown(a_note_without_drivers, start, finish),
+        cmocka_unit_test_setup_teardown(what_is_one, start, finish),
+        cmocka_unit_test_setup_teardown(after_a_run, start, finish),
+        cmocka_unit_test_setup_teardown(no_notes, start, finish),
+        cmocka_unit_test_setup_teardown(versions, start, finish),
+        cmocka_unit_test_setup_teardown(where_it_may_be_used, start, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

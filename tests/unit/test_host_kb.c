@@ -22,7 +22,7 @@ static int start(void **state)
     return root_open(&root, "/", &err) < 0 || kb_open(&kb, &arena, &root, NULL, &err) < 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     root_close(&root);
@@ -125,5 +125,5 @@ int main(void)
         cmocka_unit_test(targets_of_amd),
         cmocka_unit_test(chips_of_amd),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

@@ -19,7 +19,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     arena_release(&arena);
@@ -192,5 +192,5 @@ int main(void)
         cmocka_unit_test(names_are_taken_apart), cmocka_unit_test(capabilities),
         cmocka_unit_test(names_of_the_driver),   cmocka_unit_test(gfx_targets),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

@@ -18,7 +18,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     arena_release(&arena);
@@ -283,5 +283,5 @@ int main(void)
         cmocka_unit_test(cgroups_and_quotas), cmocka_unit_test(devices_lists),
         cmocka_unit_test(node_lines),         cmocka_unit_test(keys_and_tables),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

@@ -19,7 +19,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     arena_release(&arena);
@@ -101,9 +101,9 @@ static void test_many_lines_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_cases, start, stop),
-        cmocka_unit_test_setup_teardown(test_no_bytes_are_read_behind_the_end, start, stop),
-        cmocka_unit_test_setup_teardown(test_many_lines_end, start, stop),
+        cmocka_unit_test_setup_teardown(test_cases, start, finish),
+        cmocka_unit_test_setup_teardown(test_no_bytes_are_read_behind_the_end, start, finish),
+        cmocka_unit_test_setup_teardown(test_many_lines_end, start, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

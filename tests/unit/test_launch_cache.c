@@ -39,7 +39,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     struct world *w = *state;
     char *command = arena_printf(&w->a, "rm -r '%s'", w->top);
@@ -200,12 +200,12 @@ static void bounded_number(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(comes_back_as_it_was, start, stop),
-        cmocka_unit_test_setup_teardown(a_change_ends_it, start, stop),
-        cmocka_unit_test_setup_teardown(links_elsewhere, start, stop),
-        cmocka_unit_test_setup_teardown(too_young, start, stop),
-        cmocka_unit_test_setup_teardown(spoilt, start, stop),
-        cmocka_unit_test_setup_teardown(bounded_number, start, stop),
+        cmocka_unit_test_setup_teardown(comes_back_as_it_was, start, finish),
+        cmocka_unit_test_setup_teardown(a_change_ends_it, start, finish),
+        cmocka_unit_test_setup_teardown(links_elsewhere, start, finish),
+        cmocka_unit_test_setup_teardown(too_young, start, finish),
+        cmocka_unit_test_setup_teardown(spoilt, start, finish),
+        cmocka_unit_test_setup_teardown(bounded_number, start, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     struct world *w = *state;
     char *command = arena_printf(&w->a, "rm -r '%s'", w->top);
@@ -208,5 +208,5 @@ static void search_path(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(commands), cmocka_unit_test(search_path)};
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

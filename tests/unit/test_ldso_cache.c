@@ -288,7 +288,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     arena_release(&arena);
@@ -303,5 +303,5 @@ int main(void)
         cmocka_unit_test(unused_caches),
         cmocka_unit_test(damaged_at_every_byte),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

@@ -71,7 +71,7 @@ static int start(void **state)
                : 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     int status = system(arena_printf(&arena, "rm -rf %s", top));
@@ -82,5 +82,5 @@ static int stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(folders)};
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

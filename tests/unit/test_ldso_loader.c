@@ -384,7 +384,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     arena_release(&arena);
@@ -406,5 +406,5 @@ int main(void)
         cmocka_unit_test(kinds_of_others),
         cmocka_unit_test(this_cpu),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

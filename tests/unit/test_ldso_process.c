@@ -77,7 +77,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     struct world *w = *state;
     ldso_store_close(&w->store);
@@ -555,7 +555,7 @@ static void error_texts(void **state)
     }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, start, stop)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, start, finish)
 
 int main(void)
 {

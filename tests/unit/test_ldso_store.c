@@ -53,7 +53,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     struct world *w = *state;
     ldso_store_close(&w->base);
@@ -139,10 +139,10 @@ static void test_shared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_links, start, stop),
-        cmocka_unit_test_setup_teardown(test_folders, start, stop),
-        cmocka_unit_test_setup_teardown(test_edits, start, stop),
-        cmocka_unit_test_setup_teardown(test_shared, start, stop),
+        cmocka_unit_test_setup_teardown(test_links, start, finish),
+        cmocka_unit_test_setup_teardown(test_folders, start, finish),
+        cmocka_unit_test_setup_teardown(test_edits, start, finish),
+        cmocka_unit_test_setup_teardown(test_shared, start, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,7 +146,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     arena_release(&arena);
@@ -161,5 +161,5 @@ int main(void)
         cmocka_unit_test(json_texts),
         cmocka_unit_test(errors),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

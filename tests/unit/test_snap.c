@@ -51,7 +51,7 @@ static int start(void **state)
     return bad | fclose(conf) | fclose(big);
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     static const char *const names[] = {"etc/conf", "etc/big", "abs", "up", "loop", "lost"};
@@ -216,5 +216,5 @@ int main(void)
         cmocka_unit_test(what_was_not_asked_is_not_known),
         cmocka_unit_test(pages_are_those_that_were_read),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }

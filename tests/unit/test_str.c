@@ -18,7 +18,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     arena_release(&arena);
@@ -230,5 +230,5 @@ int main(void)
         cmocka_unit_test(cutting),        cmocka_unit_test(lines),
         cmocka_unit_test(comparing),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, finish);
 }
