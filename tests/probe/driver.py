@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from lab import differences, stage
+from lab import PATIENCE, differences, stage
 
 BEFORE_CONTEXT = ("driver-found", "driver-opens", "driver-symbols", "driver-version", "driver-init",
                   "device-count", "visible-devices")
@@ -196,14 +196,14 @@ def reasons(document, failed):
 
 
 def hangs(lab, function, name):
-    answer = lab.probe(lab.environment(both(lab), f"{function} hang"), "--timeout", "0.3",
-                       "--stage", name)
+    deadline = f"{0.3 * PATIENCE:g}"
+    answer = lab.probe(lab.environment(both(lab), f"{function} hang"), "--timeout", deadline, "--stage", name)
     entry = stage(answer.document, name)
     yield from differences(entry, outcome="timed-out", last_call=function,
-                           says=["no answer within 0.3 s", f"in {function}"])
+                           says=[f"no answer within {deadline} s", f"in {function}"])
     if (answer.status, answer.document["verdict"]) != (1, "cannot-tell"):
         yield f"status {answer.status}, verdict {answer.document['verdict']}"
-    if not 300 <= (entry.get("ms") or 0) < 3000:
+    if not 300 * PATIENCE <= (entry.get("ms") or 0) < 3000 * PATIENCE:
         yield f"it took {entry.get('ms')} ms"
 
 

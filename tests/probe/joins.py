@@ -452,8 +452,9 @@ def fix_with(lab, table, status, verdict, text):
 
 
 def cases(lab):
-    if not machine.can_be_made():
-        yield "machines", lambda: ["SKIP joins: machines with GPUs are made of device nodes, by root"]
+    why = machine.why_not(lab.folder)
+    if why:
+        yield "machines", lambda: [f"SKIP joins: {why}"]
         return
     for name, row in CHOICES.items():
         yield f"choose: {name}", functools.partial(chooses, lab, row)
