@@ -105,6 +105,14 @@ static const char *crashed(struct arena *a, const struct probe_run *run)
         [PROBE_AMD] = "; the kernel's log (dmesg: amdgpu, kfd) may say why"};
     const char *log = logs[run->stage->vendor] ? logs[run->stage->vendor] : "";
     const char *where = run->last_call ? run->last_call : "the stage";
+    if (run->sent) {
+        return arena_printf(
+            a,
+            "Signal %d (%s) comes from another process, or from the kernel, which kills processes "
+            "when memory is short, also at a container's limit (dmesg: oom-kill). It does not show "
+            "that the driver or the GPU is at fault.",
+            run->signal, strsignal(run->signal));
+    }
     if (run->signal) {
         return arena_printf(
             a,

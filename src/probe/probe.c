@@ -165,7 +165,7 @@ static enum probe_verdict run_verdict(const struct probe_run *run)
     case PROBE_PASSED:
     case PROBE_NOT_RUN: return PROBE_WORKS;
     case PROBE_FAIL: return run->absent ? PROBE_NO_DRIVER : run->busy ? PROBE_BUSY : PROBE_BROKEN;
-    case PROBE_CRASHED: return PROBE_BROKEN;
+    case PROBE_CRASHED: return run->sent ? PROBE_CANNOT_TELL : PROBE_BROKEN;
     case PROBE_TIMED_OUT:
     case PROBE_UNKNOWN: return PROBE_CANNOT_TELL;
     }

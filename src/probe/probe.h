@@ -28,6 +28,7 @@ struct probe_run {
     long code;             // 0: none
     const char *code_name; // or NULL
     int signal;
+    bool sent; // the signal is none that faulty code raises: another process or the kernel sent it
     const char *because; // name of the stage because of which it was not run, or NULL
     unsigned ms;
     const char *says;      // one sentence without the final stop

@@ -271,6 +271,7 @@ static struct probe_run run_child(struct session *s, const struct probe_stage *s
         .code = answer.code,
         .code_name = answer.code_name,
         .signal = answer.signal,
+        .sent = answer.sent,
         .ms = answer.ms,
         .says = answer.text,
         .last_call = answer.last_call,

@@ -401,6 +401,18 @@ static const char *left_text(struct arena *a, const struct probe_answer *r)
                         (int)r->left, r->left_state);
 }
 
+/* SIGKILL and its like come from another process, or from a kernel that is short of memory. */
+static bool is_sent(int number)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        if (number == faults[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* What the end of the process says where the helper itself said nothing. */
 static void answer_judge(struct arena *a, const struct watch *w, const struct listener *l,
                          const struct probe_child *c, struct probe_answer *ret)
@@ -424,6 +436,7 @@ static void answer_judge(struct arena *a, const struct watch *w, const struct li
             arena_printf(a, "no answer within %g s%s", c->deadline_ms / 1000.0, listener_during(l));
     } else if (ret->signal) {
         ret->outcome = PROBE_CRASHED;
+        ret->sent = is_sent(ret->signal);
         ret->text = arena_printf(a, "the process ended by signal %d (%s)%s", ret->signal,
                                  strsignal(ret->signal), listener_during(l));
     } else {

@@ -68,6 +68,7 @@ struct probe_answer {
     const char *code_name;      // as the helper gave it, or NULL
     const char *text;           // the helper's sentence; for an outcome that it did not see, ours
     int signal;                 // that ended it, or 0
+    bool sent;                  // it is none that faulty code raises
     const char *last_call;      // into a library, or NULL
     probe_facts facts;
     struct str output; // standard output and error, cut at a bound

@@ -25,6 +25,9 @@ FAILURES = [
     ("cuInit return 77777", "driver-init", "failed", 77777, None, ["cuInit failed: error 77777"],
      "broken"),
     ("cuInit abort", "driver-init", "crashed", None, None, ["signal 6", "in cuInit"], "broken"),
+    ("cuInit kill 9", "driver-init", "crashed", None, None, ["signal 9", "in cuInit"], "cannot-tell"),
+    ("cuInit kill 15", "driver-init", "crashed", None, None, ["signal 15", "in cuInit"], "cannot-tell"),
+    ("cuLaunchKernel kill 9", "kernel", "crashed", None, None, ["signal 9", "in cuLaunchKernel"], "cannot-tell"),
     ("cuInit segfault", "driver-init", "crashed", None, None, ["signal 11", "in cuInit"], "broken"),
     ("cuDriverGetVersion return 1", "driver-version", "failed", 1, "CUDA_ERROR_INVALID_VALUE",
      ["cuDriverGetVersion failed"], "broken"),
@@ -149,6 +152,8 @@ MEANS = [
     ("cuInit return 77777", ["does not show whether the kernel module"], "dmesg"),
     ("cuInit abort", ["during cuInit", "is unknown"], "dmesg"),
     ("cuInit segfault", ["during cuInit", "is unknown"], "dmesg"),
+    ("cuInit kill 9", ["Signal 9 (Killed) comes from another process, or from the kernel", "oom-kill"],
+     "does not show that the driver or the GPU is at fault"),
 ]
 
 
@@ -171,6 +176,15 @@ def means(lab, row):
                   "fits its kernel module"):
         if wrong in page:
             yield f"it says \"{wrong}\""
+
+
+def short_of_memory(lab):
+    """Before a context is made nothing shows whose memory is short."""
+    answer = lab.probe(lab.environment(both(lab), "cuInit return 2"), "--stage", "context")
+    yield from differences(stage(answer.document, "driver-init"), outcome="unknown",
+                           says=["cuInit: out of memory (2)", "or the host's", "is unknown"])
+    if (answer.status, answer.document["verdict"]) != (3, "cannot-tell"):
+        yield f"status {answer.status}, verdict {answer.document['verdict']}"
 
 
 def limited(lab):
@@ -488,7 +502,7 @@ def cases(lab):
         yield f"{function} hangs", functools.partial(hangs, lab, function, name)
     for row in MEANS:
         yield f"means, {row[0]}", functools.partial(means, lab, row)
-    for case in (is_slow, limited, starts_slowly, starts_very_slowly, talks, missing_symbol, no_driver, does_not_open, no_nvml, nvml_alone,
+    for case in (is_slow, short_of_memory, limited, starts_slowly, starts_very_slowly, talks, missing_symbol, no_driver, does_not_open, no_nvml, nvml_alone,
                  two_cards, one_bad_card, hidden, version_against_module, found_elsewhere,
                  cpu_level, no_such_stage, every_stage, asked_in_vain, in_devices, documented):
         yield case.__name__.replace("_", " "), functools.partial(case, lab)

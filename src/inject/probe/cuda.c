@@ -35,7 +35,8 @@ static bool memory_is_full(const struct vendor *v)
 
 /* Before there is a context the driver does not say how much memory is free. A limit on addresses
  * is known to have this result: the driver reserves far more of them than memory (CUDA C++
- * Programming Guide, "Unified Virtual Address Space"). */
+ * Programming Guide, "Unified Virtual Address Space"). What is called before a context is made
+ * takes memory of the host. */
 static _Noreturn void no_context(const char *function, int code, const char *name)
 {
     unsigned long long limit_mib = address_limit_mib();
@@ -43,6 +44,11 @@ static _Noreturn void no_context(const char *function, int code, const char *nam
         say_unknown("%s: out of memory (%d): this process is limited to %llu MiB of addresses "
                     "(ulimit -v), and the driver reserves far more; try without that limit",
                     function, code, limit_mib);
+    }
+    if (strcmp(function, "cuDevicePrimaryCtxRetain") != 0) {
+        say_unknown("%s: out of memory (%d): whether the GPU's or the host's memory is short, or "
+                    "this process has a limit (ulimit, a container's), is unknown",
+                    function, code);
     }
     say_fact("busy", "memory");
     say_failed(code, name,

@@ -26,13 +26,27 @@ void hip_find(void *library)
     *(void **)&hip_error_name = symbol_optional(library, "hipGetErrorName");
 }
 
+/* Whether the GPU itself has too little memory left: HIP has the same code for the host's. Ends
+ * the stage if the GPU does not say. */
+static bool is_full(const char *function, int code)
+{
+    static const size_t little_bytes = (size_t)512 << 20;
+    size_t unused = 0, memory = 0;
+    if (hip.hipMemGetInfo(&unused, &memory) != HIP_SUCCESS) {
+        say_unknown("%s: out of memory (%d): whether the GPU's or the host's memory is short, or "
+                    "this process has a limit (ulimit, a container's), is unknown",
+                    function, code);
+    }
+    return unused < little_bytes && unused < memory / 4;
+}
+
 void hip_check(const char *function, int code)
 {
     if (code == HIP_SUCCESS) {
         return;
     }
     const char *name = hip_error_name ? hip_error_name(code) : NULL;
-    if (code == HIP_OUT_OF_MEMORY) {
+    if (code == HIP_OUT_OF_MEMORY && is_full(function, code)) {
         say_fact("busy", "memory");
         say_failed(code, name,
                    "%s failed because other programs hold the GPU's memory: it is busy, not "

@@ -14,6 +14,7 @@
  *   noise MIB   it writes that much into descriptor 3, which is the probe's
  *   fork        it leaves a process behind that holds its descriptors
  *   session     the same, in a session of its own
+ *   kill N      it gets signal N
  *   abort, segfault
  *
  * #CALL counts the calls of the function in one process, from 1; without it every call is meant.
@@ -150,6 +151,8 @@ static inline void fake_behave(struct fake *f, const char *behaviour, const char
         fake_fork();
     } else if (strcmp(behaviour, "session") == 0) {
         fake_session();
+    } else if (strcmp(behaviour, "kill") == 0) {
+        raise((int)strtol(value, NULL, 10));
     } else if (strcmp(behaviour, "abort") == 0) {
         abort();
     } else if (strcmp(behaviour, "segfault") == 0) {
