@@ -308,6 +308,10 @@ static void launch_look(struct model_target *t, const struct launch_program *p,
     struct model *m = &t->model;
     struct diag_report report;
     bool processes = add_processes(m, p);
+    if (p->elsewhere) {
+        VEC_PUSH(m->arena, &ret->remarks, p->elsewhere);
+        return;
+    }
     if (p->unseen && (p->clears || !m->known.n)) {
         VEC_PUSH(m->arena, &ret->remarks, nothing_seen(m, p));
         return;

@@ -121,15 +121,23 @@ static int start_env(struct launch_start *s, const char *name, const given_list 
 
 /* ------------------------------------------------------------------ the others */
 
+/* No environment that lies here matters, so none is assumed. */
 static int start_elsewhere(struct launch_start *s, const char *name, const given_list *given,
                            launch_words *w)
 {
+    static const char engines[] = "docker podman nerdctl kubectl";
     (void)given, (void)w;
-    return launch_start_unseen(
-        s, arena_printf(s->a,
-                        "%s starts its program where variables set here do not count; gpumend "
-                        "container says what a container needs",
-                        name));
+    s->out->elsewhere =
+        launch_option_is_in(engines, name)
+            ? arena_printf(s->a,
+                           "%s starts its program in a container, which variables set here do not "
+                           "reach; gpumend container says what a container needs",
+                           name)
+            : arena_printf(s->a,
+                           "%s starts its program where variables set here do not count; write "
+                           "gpumend run -- before the program's own command there",
+                           name);
+    return launch_start_unseen(s, s->out->elsewhere);
 }
 
 static int start_in_root(struct launch_start *s, const char *name, const given_list *given,
@@ -162,29 +170,40 @@ static int start_by_files(struct launch_start *s, const char *name, const given_
                                arena_printf(s->a, "what %s starts is in files of its own", name));
 }
 
+/* The word behind an option may be the option's value. */
+bool launch_start_first_python(struct launch_start *s, const launch_words *words, bool operands)
+{
+    launch_words rest = *words;
+    for (const char *before = ""; rest.n; launch_words_cut(&rest, 1)) {
+        struct launch_program out = *s->out, *kept = s->out;
+        const char *path = NULL, *word = rest.items[0];
+        bool taken = operands && *before == '-' && strcmp(before, "--") != 0;
+        before = word == launch_unknown ? "" : word;
+        if (taken || word == launch_unknown || launch_start_find(s, word, &path) < 0) {
+            continue;
+        }
+        s->out = &out;
+        unsigned hops = s->hops;
+        int rc = s->readers->words(s, &rest);
+        s->out = kept;
+        s->hops = hops;
+        if (rc == 0 && out.kind == LAUNCH_PYTHON) {
+            *s->out = out;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Programs with many options of their own: the first word that is a Python program is taken. */
 static int start_first_python(struct launch_start *s, const char *name, const given_list *given,
                               launch_words *w)
 {
     (void)given;
-    for (; w->n; launch_words_cut(w, 1)) {
-        struct launch_program out = *s->out, *kept = s->out;
-        const char *path = NULL;
-        if (w->items[0] == launch_unknown || launch_start_find(s, w->items[0], &path) < 0) {
-            continue;
-        }
-        s->out = &out;
-        unsigned hops = s->hops;
-        int rc = s->readers->words(s, w);
-        s->out = kept;
-        s->hops = hops;
-        if (rc == 0 && out.kind == LAUNCH_PYTHON) {
-            *s->out = out;
-            return 0;
-        }
-    }
-    return launch_start_unseen(s,
-                               arena_printf(s->a, "what %s starts is not among its words", name));
+    return launch_start_first_python(s, w, false)
+               ? 0
+               : launch_start_unseen(
+                     s, arena_printf(s->a, "what %s starts is not among its words", name));
 }
 
 static int start_busybox(struct launch_start *s, const char *name, const given_list *given,

@@ -34,9 +34,6 @@ struct parser {
     given_list given;
 };
 
-/* Whether a list of options between blanks has the name, with an argument or without. */
-bool launch_option_is_in(const char *list, const char *name);
-
 /* The last value that was given for either name, or NULL. */
 const char *launch_given_value(const given_list *given, const char *a, const char *b);
 

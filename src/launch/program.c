@@ -207,14 +207,17 @@ static int use_script(struct launch_start *s, const char *path, struct str head,
     return ++s->lines > LINES_MAX ? -ELOOP : use_line(s, path, head, w);
 }
 
-/* Launchers are known by their names, where programs lie: not a file of the same name elsewhere.
+/* Launchers are known by their names, where programs lie: not a file of the same name elsewhere,
+ * except for names that a program of one's own does not have: these are often unpacked anywhere.
  * Images have them in "/" (tini's own instructions: ENTRYPOINT ["/tini", "--"]) and, of s6-overlay,
  * in /command; a script there is the image's own. */
 static bool is_installed(struct launch_start *s, const char *path, struct str head)
 {
     static const char *const folders[] = {"bin", "sbin", "condabin", "shims", "command"};
+    static const char distinct[] = "uv uvx pixi micromamba docker podman tini dumb-init catatonit";
     const char *dir = path_dir(s->a, path), *folder = path_base(dir);
-    if (strcmp(dir, "/") == 0 && str_starts(head, "\177ELF")) {
+    if (str_starts(head, "\177ELF") &&
+        (strcmp(dir, "/") == 0 || launch_option_is_in(distinct, path_base(path)))) {
         return true;
     }
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
@@ -253,6 +256,10 @@ int launch_start_file(struct launch_start *s, const char *path, const launch_wor
     }
     if (by_script) {
         return launch_start_unseen(s, arena_printf(s->a, "it is a script of %s", path_base(path)));
+    }
+    /* A program that is in no table of launchers, or lies elsewhere, may be one all the same. */
+    if (launch_start_first_python(s, w, true)) {
+        return 0;
     }
     s->out->kind = LAUNCH_ELF;
     s->out->elf = path;
@@ -326,7 +333,7 @@ int launch_program_find(struct root *r, struct arena *a, const struct launch_com
         VEC_PUSH(a, &words, c->words[i]);
     }
     rc = launch_start_file(&s, out.file, &words, false);
-    if (rc == 0 && out.kind == LAUNCH_STARTER && out.unseen && !out.clears) {
+    if (rc == 0 && out.kind == LAUNCH_STARTER && out.unseen && !out.clears && !out.elsewhere) {
         assume_environment(&s);
     }
     out.cwd = s.cwd != c->cwd && s.cwd != launch_unknown ? s.cwd : NULL;

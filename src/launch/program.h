@@ -47,6 +47,7 @@ struct launch_program {
      * it starts no Python. Where it is not known and no environment is active, `python` is that of
      * the environment beside it (./.venv, ./venv), if there is one: an assumption. */
     const char *unseen;
+    const char *elsewhere; // with LAUNCH_STARTER: why no variable can reach it, a sentence; or NULL
     /* The programs that scripts on the way start by themselves, each file once: a process of its
      * own for each, of those that are known. */
     const char *const *starts;

@@ -91,6 +91,13 @@ void launch_start_enter(struct launch_start *s, const char *prefix);
 bool launch_start_launcher(struct launch_start *s, const char *name, const launch_words *w,
                            int *ret);
 
+/* Whether a list of options between blanks has the name, with an argument or without. */
+bool launch_option_is_in(const char *list, const char *name);
+
+/* Goes to the first of the words that starts Python: true if one does. `operands`: not to a word
+ * right behind an option, which may be that option's value. */
+bool launch_start_first_python(struct launch_start *s, const launch_words *words, bool operands);
+
 /* A shell with the words behind its name. */
 int launch_start_shell(struct launch_start *s, const char *name, const launch_words *w);
 

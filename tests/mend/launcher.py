@@ -692,6 +692,42 @@ def each_launcher_is_followed_or_says_why_not(w):
 
 
 @test
+def wrappers_of_any_name_are_followed(w):
+    """A program that is no known launcher, or lies where none is expected, starts the Python program
+    among its operands."""
+    e = Env(w, w.top / "proj/.venv")
+    top = e.dir.parent
+    (top / "app.py").write_text(PROGRAM)
+    (top / "pyproject.toml").write_text("")
+    (top / "tools").mkdir()
+    for name in ("nice", "timeout", "mywrapper", "uv"):
+        shutil.copy("/bin/true", top / "tools" / name)
+
+    def told(*words):
+        seen = w.told(*words, cwd=top, env={"PATH": "/usr/bin:/bin"})
+        return seen["program"]["python"], bool(seen["changes"]), seen["remarks"]
+
+    for words in (("tools/nice", e.python), ("tools/timeout", "9", e.python), ("tools/mywrapper", "-v", "x", e.python),
+                  ("tools/mywrapper", "-v", "--", e.python), ("sh", "-c", "exec tools/mywrapper %s app.py" % e.python),
+                  ("tools/uv", "run"), ("tools/uv", "run", "python")):
+        expect(told(*words, *([] if words[0] == "sh" else ["app.py"])), (str(e.python), True, []), "%s" % (words,))
+    expect(told("tools/mywrapper", "--python", e.python), (None, False, []), "the value of an option")
+
+
+@test
+def what_is_out_of_reach_is_said(w):
+    """An environment that lies here is not taken for that of a container."""
+    Env(w, w.top / ".venv")
+    (w.top / "bin").mkdir()
+    for name, reason in (("docker", "in a container"), ("podman", "in a container"), ("ssh", "own command there")):
+        shutil.copy("/bin/true", w.top / "bin" / name)
+        seen = w.told(name, "run", "x", cwd=w.top, env={"PATH": "%s/bin:/usr/bin:/bin" % w.top})
+        expect((seen["program"]["python"], seen["changes"], len(seen["remarks"])), (None, {}, 1), name)
+        expect_in(reason, seen["remarks"][0], name)
+        expect("assumed" in seen["remarks"][0], False, name)
+
+
+@test
 def sudo_drops_them(w):
     """What the loader and sudo remove from the environment is said, where something is missing."""
     e = Env(w, w.top / "venv")
