@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "diag/internal.h"
+#include "kb/serves.h"
 
 /* The module that a script imports alone; NULL: it imports several, or none. */
 static const char *alone(const struct model_process *p)
@@ -121,13 +122,15 @@ static bool is_of_gpu_build(enum diag_cause cause)
 }
 
 /* A distribution that computes on GPUs alone, so that nothing is fine for it on the CPU: CuPy, and
- * vLLM save where its version is labelled +cpu. Sources: src/setup/apps.c, rows with gpu_only. */
+ * vLLM save where its version is labelled +cpu (kb/traits.json). */
 static bool is_gpu_alone(const struct model *m, const char *name)
 {
     const struct py_dist *dist = m->env ? py_env_by_dist(m->env, name) : NULL;
     const char *version = dist && dist->version ? dist->version : "";
-    return str_glob("cupy", name) || str_glob("cupy[-_]*", name) ||
-           (strcmp(name, "vllm") == 0 && !strstr(version, "+cpu"));
+    struct kb_traits traits;
+    struct gm_err err;
+    return kb_traits(m->kb, &traits, &err) == 0 && kb_gpu_alone(&traits, name) &&
+           !strstr(version, "+cpu");
 }
 
 static const char *gpu_alone(const struct model *m, const struct model_process *p)

@@ -233,6 +233,7 @@ int form_default(struct ask *k, struct gm_err *err);
 int form_program(struct ask *k, struct gm_err *err);
 int form_feature(struct ask *k, struct gm_err *err);
 int form_feature_cuda(struct ask *k, struct gm_err *err);
+int form_gpu_alone(struct ask *k, struct gm_err *err);
 int form_capability(struct ask *k, struct gm_err *err);
 int form_instructions(struct ask *k, struct gm_err *err);
 int form_variable(struct ask *k, struct gm_err *err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "kb/serves.h"
 
 /* Whether a row is about one of the releases that the question names; without any it is. */
 static bool of_releases(struct ask *k, const struct kb_trait *t)
@@ -95,6 +96,23 @@ int form_feature_cuda(struct ask *k, struct gm_err *err)
 int form_capability(struct ask *k, struct gm_err *err)
 {
     return say_named(k, KB_TRAIT_NEEDS, "capability", err);
+}
+
+/* "does cupy run on the CPU" */
+int form_gpu_alone(struct ask *k, struct gm_err *err)
+{
+    struct kb_traits traits;
+    int rc = kb_traits(k->kb, &traits, err), found = 0;
+    const char *why = rc == 0 ? kb_gpu_alone(&traits, k->q->package) : NULL;
+    for (size_t i = 0; why && k->q->said & SAID_CPU && i < traits.n; i++) {
+        const struct kb_trait *t = &traits.rows[i];
+        if (t->says == why) {
+            HIT(k, KB_AREA_TRAITS, t);
+            ask_say(k, "%s%s: %s.", k->q->said & SAID_DOES ? "No: " : "", k->q->package, why);
+            found = 1;
+        }
+    }
+    return rc < 0 ? rc : found;
 }
 
 /* "does ctranslate2 need AVX2", "which CPU instruction set is the floor of ctranslate2" */

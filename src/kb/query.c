@@ -88,6 +88,7 @@ static const struct form forms[] = {
     {"which compute capability does cupy need", NAMED_PACKAGE, 0, NAMED_VERSION, ASKED_ARCH,
      ASKED_RELEASE | ASKED_GPU | ASKED_NEEDS, SAID_FIRST | SAID_FLOOR | SAID_WHEEL | SAID_HERE,
      form_capability},
+    {"does cupy run on the CPU", NAMED_PACKAGE, 0, 0, 0, 0, SAID_DOES | SAID_CPU, form_gpu_alone},
     {"which environment variable makes ctranslate2 allow float16", NAMED_PACKAGE, 0,
      NAMED_COMPUTE | NAMED_VARIABLE, ASKED_VARIABLE, ASKED_GPU, SAID_WITHOUT | SAID_NATIVE,
      form_variable},

@@ -6,6 +6,31 @@
 #include "base/str.h"
 #include "py/version.h"
 
+/* ------------------------------------------------------------------ packages */
+
+/* "cupy_cuda12x" is "cupy-cuda12x". */
+static bool is_package(const char *glob, const char *name)
+{
+    char text[64];
+    size_t n = strlen(name);
+    for (size_t i = 0; i <= n && n < sizeof text; i++) {
+        text[i] = name[i] == '_' ? '-' : name[i];
+    }
+    return n < sizeof text && str_glob(glob, text);
+}
+
+const char *kb_gpu_alone(const struct kb_traits *t, const char *package)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct kb_trait *row = &t->rows[i];
+        if (row->kind == KB_TRAIT_NEEDS && strcmp(row->name, "gpu") == 0 &&
+            is_package(row->package, package)) {
+            return row->says;
+        }
+    }
+    return NULL;
+}
+
 /* ------------------------------------------------------------------ drivers */
 
 /* Order of two versions; -2 where one is none, so that nothing is "at least" the other. */

@@ -1,7 +1,9 @@
 /* The verdict, and the plan that it leads to. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "kb/serves.h"
 #include "py/dist.h"
 #include "setup/internal.h"
 
@@ -82,8 +84,8 @@ static bool is_engine(const struct planner *p, const char *package)
     return false;
 }
 
-/* A build for this GPU of AMD's of one of the engines, which no index has, the last in the list of
- * those for this platform; NULL: none is known. */
+/* A build for this GPU of AMD's of one of the engines, which no index has: of those for this
+ * platform and the newest major of ROCm the last in the list; NULL: none is known. */
 static const struct kb_build *rocm_build(const struct planner *p)
 {
     const struct kb_build *found = NULL;
@@ -92,7 +94,8 @@ static const struct kb_build *rocm_build(const struct planner *p)
         bool here = b->platforms.n ? strs_have_text(b->platforms, p->m->platform)
                                    : strcmp(p->m->platform, "linux-x86-64") == 0;
         if (b->rocm && here && is_engine(p, b->package) &&
-            strs_have_text(b->gfx, p->m->gpu->gfx.value)) {
+            strs_have_text(b->gfx, p->m->gpu->gfx.value) &&
+            (!found || atoi(b->rocm) >= atoi(found->rocm))) {
             found = b;
         }
     }
@@ -251,7 +254,8 @@ static void verdict_unknown(struct planner *p, const char *why)
 static int verdict_cpu(struct planner *p, const char *why, struct gm_err *err)
 {
     // Of another vendor's GPU the first half says it all.
-    const char *only = p->plan->row->gpu_only, *others = p->plan->row->others;
+    const char *only = kb_gpu_alone(&p->traits, p->plan->row->package),
+               *others = p->plan->row->others;
     bool nvidia = p->m->gpu && p->m->gpu->vendor == HOST_NVIDIA;
     if (only && others && !nvidia) {
         verdict_unknown(p, arena_printf(p->a, "%s, and %s (%s)", only, others,
@@ -366,7 +370,7 @@ static int gpu_verdict(struct planner *p, struct gm_err *err)
     }
     const char *why = gpu_refusal(p);
     const struct kb_build *rocm = g->vendor == HOST_AMD && !why ? rocm_build(p) : NULL;
-    if (why && p->plan->row->gpu_only && is_thor(p)) {
+    if (why && kb_gpu_alone(&p->traits, p->plan->row->package) && is_thor(p)) {
         verdict_unknown(p, arena_printf(p->a, "%s (%s)", why, setup_gpu_text(p)));
         return 0;
     }

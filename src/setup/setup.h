@@ -44,14 +44,13 @@ struct setup_app {
     const char *module;  // what is imported: "faster_whisper"
     const char *counts;  // Python that prints how many GPUs it can use
     enum setup_code code;
-    const char *cuda;     // with SETUP_CODE_TOOLKIT and _SOURCE: the CUDA major of this row
-    const char *git;      // the repository, of what the package index does not have; else NULL
-    bool rocm;            // the row is for GPUs of AMD alone, with the ROCm of the system
-    bool hook;            // its engine does not search the folders of NVIDIA's wheels
-    bool hook_some;       // with `hook`: it searches some of them
-    const char *gpu_only; // why it computes on no CPU, as a clause; or NULL
-    const char *others;   // which builds for other devices are not known here, as a clause; or NULL
-    bool whisper;         // runs Whisper's models with ctranslate2's compute types
+    const char *cuda;   // with SETUP_CODE_TOOLKIT and _SOURCE: the CUDA major of this row
+    const char *git;    // the repository, of what the package index does not have; else NULL
+    bool rocm;          // the row is for GPUs of AMD alone, with the ROCm of the system
+    bool hook;          // its engine does not search the folders of NVIDIA's wheels
+    bool hook_some;     // with `hook`: it searches some of them
+    const char *others; // which builds for other devices are not known here, as a clause; or NULL
+    bool whisper;       // runs Whisper's models with ctranslate2's compute types
 };
 
 /* The rows of an application, in the order in which they are tried (cupy has one for each CUDA
