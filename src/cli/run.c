@@ -203,6 +203,7 @@ static void add_program(struct question *q, const struct launch_program *p)
                                  p->clears,
                                  p->elf,
                                  p->cwd,
+                                 p->lazy_imports,
                                  p->unseen};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         question_add(q, texts[i]);

@@ -148,8 +148,9 @@ void diag_say_lazy(struct diag *d)
         }
         if (imports_wait(d)) {
             f->summary = arena_printf(d->a,
-                                      "%s PYTHON_LAZY_IMPORTS=all: the program meets it where it "
-                                      "first uses the package, not at the import statement.",
+                                      "%s PYTHON_LAZY_IMPORTS=all (or -X lazy_imports=all): the "
+                                      "program meets it where it first uses the package, not at "
+                                      "the import statement.",
                                       f->summary);
         } else if ((waiting = waiting_import(d, f))) {
             f->summary = arena_printf(d->a,

@@ -344,7 +344,8 @@ static void launch_look(struct model_target *t, const struct launch_program *p,
 /* Variables of Python that do not count, by the interpreter's own options. */
 static bool counts(const struct launch_program *p, const char *entry)
 {
-    return !p->ignores_python_variables || !starts_with(entry, "PYTHON");
+    bool replaced = p->lazy_imports && starts_with(entry, "PYTHON_LAZY_IMPORTS=");
+    return !replaced && (!p->ignores_python_variables || !starts_with(entry, "PYTHON"));
 }
 
 static int launch_open_target(struct model_target *t, struct arena *a,
@@ -363,6 +364,9 @@ static int launch_open_target(struct model_target *t, struct arena *a,
     }
     if (p->no_user_site) {
         VEC_PUSH(a, &env, "PYTHONNOUSERSITE=1");
+    }
+    if (p->lazy_imports) { // what its option says, in the variable of the same meaning
+        VEC_PUSH(a, &env, arena_printf(a, "PYTHON_LAZY_IMPORTS=%s", p->lazy_imports));
     }
     asked.env = env.items;
     asked.n_env = env.n;

@@ -52,6 +52,15 @@ static const char *option_value(const launch_words *w, size_t *i, const char *re
     return next == launch_unknown ? NULL : next;
 }
 
+/* -X lazy_imports=all, which goes before PYTHON_LAZY_IMPORTS; the last one counts. */
+static void take_implementation_option(struct launch_program *p, const char *value)
+{
+    static const char name[] = "lazy_imports=";
+    if (value && starts_with(value, name)) {
+        p->lazy_imports = value + sizeof name - 1;
+    }
+}
+
 /* One word of short options. True when it says what is run, so that no option follows. */
 static bool take_python_options(struct launch_start *s, const launch_words *w, size_t *i)
 {
@@ -60,8 +69,8 @@ static bool take_python_options(struct launch_start *s, const launch_words *w, s
         switch (*c) {
         case 'c': p->code = option_value(w, i, c + 1); return true;
         case 'm': p->module = option_value(w, i, c + 1); return true;
-        case 'W':
-        case 'X': (void)option_value(w, i, c + 1); return false; // steps over it
+        case 'W': (void)option_value(w, i, c + 1); return false; // steps over it
+        case 'X': take_implementation_option(p, option_value(w, i, c + 1)); return false;
         case 'E': p->ignores_python_variables = true; break;
         case 's': p->no_user_site = true; break;
         case 'I': p->ignores_python_variables = p->no_user_site = true; break;

@@ -37,6 +37,7 @@ struct launch_program {
     const char *elf;               // with LAUNCH_ELF: the program itself, behind launchers
     bool ignores_python_variables; // -E, -I
     bool no_user_site;             // -s, -I
+    const char *lazy_imports;      // the value of its last -X lazy_imports; NULL: without
     const char *clears;            // why variables would not reach the program, a clause; or NULL
     /* What launchers and scripts on the way change: the folder in which it starts (NULL: the
      * command's), and variables, "K=V" for one that is set, "K" for one that is removed. */

@@ -351,7 +351,7 @@ def import_order_of_lazy_imports(t, bad):
 
 
 @case("library-missing", "lib-missing", "libnope.so.1",
-      evidence="PYTHON_LAZY_IMPORTS=all: the program meets it where it first uses the package")
+      evidence=r"PYTHON_LAZY_IMPORTS=all \(or -X lazy_imports=all\): the program meets it where it first uses the package")
 def missing_where_imports_wait(t, bad):
     t.python().ctranslate2(needed=["libnope.so.1"] if bad else [])
     t.system_cublas()

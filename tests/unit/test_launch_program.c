@@ -91,11 +91,12 @@ static int finish(void **state)
 
 static const char *shown(struct arena *a, const struct launch_program *p)
 {
-    return arena_printf(a, "%s %s %s%s%s%s%s%s%s%s%s%s", launch_program_kind_name(p->kind), p->file,
-                        p->python ? p->python : "-", p->script ? " script=" : "",
+    return arena_printf(a, "%s %s %s%s%s%s%s%s%s%s%s%s%s%s", launch_program_kind_name(p->kind),
+                        p->file, p->python ? p->python : "-", p->script ? " script=" : "",
                         p->script ? p->script : "", p->module ? " module=" : "",
                         p->module ? p->module : "", p->code ? " code=" : "", p->code ? p->code : "",
                         p->ignores_python_variables ? " E" : "", p->no_user_site ? " s" : "",
+                        p->lazy_imports ? " lazy=" : "", p->lazy_imports ? p->lazy_imports : "",
                         p->unseen ? " unseen" : "");
 }
 
@@ -111,6 +112,12 @@ static void commands(void **state)
          "python /usr/bin/python3 /usr/bin/python3 script=/home/app.py",
          0},
         {{"python3", "-u", "-W", "ignore", "-Xdev", "/a.py"},
+         "python /usr/bin/python3 /usr/bin/python3 script=/a.py",
+         0},
+        {{"python3", "-Xlazy_imports=normal", "-uX", "lazy_imports=all", "-X", "dev", "/a.py"},
+         "python /usr/bin/python3 /usr/bin/python3 script=/a.py lazy=all",
+         0},
+        {{"python3", "/a.py", "-X", "lazy_imports=all"},
          "python /usr/bin/python3 /usr/bin/python3 script=/a.py",
          0},
         {{"python3", "-Em", "uvicorn", "app:x"},
