@@ -22,9 +22,10 @@ static const struct host *machine_of(struct arena *a, struct root *root)
     return host;
 }
 
-/* PATH of the environment's process: the system's, then that of the user whose folder it is in; of
- * another folder only if there is one user. NULL: not known. */
-static const char *path_of(struct arena *a, const struct host_windows *w, const char *folder)
+/* The user whose process it is: the one whose folder the environment is in; of another folder only
+ * if there is one user. NULL: not known, or none. */
+static const struct host_windows_user *user_of(struct arena *a, const struct host_windows *w,
+                                               const char *folder)
 {
     const struct host_windows_user *user = w->users.n == 1 ? &w->users.items[0] : NULL;
     for (size_t i = 0; i < w->users.n; i++) {
@@ -33,6 +34,13 @@ static const char *path_of(struct arena *a, const struct host_windows *w, const 
             user = &w->users.items[i];
         }
     }
+    return user;
+}
+
+/* PATH: the system's, then the user's. NULL: not known. */
+static const char *path_of(struct arena *a, const struct host_windows *w,
+                           const struct host_windows_user *user)
+{
     if (w->path.state != HOST_YES || (w->users.n && !user) ||
         (user && user->path.state == HOST_UNKNOWN)) {
         return NULL;
@@ -40,6 +48,18 @@ static const char *path_of(struct arena *a, const struct host_windows *w, const 
     return user && user->path.state == HOST_YES
                ? arena_printf(a, "%s;%s", w->path.value, user->path.value)
                : w->path.value;
+}
+
+/* A user's own variable counts before that of all users. */
+static const char *variable_for(const struct host *host, const struct host_windows_user *user,
+                                const char *name)
+{
+    for (size_t i = 0; user && i < user->variables.n; i++) {
+        if (strcmp(user->variables.items[i].name, name) == 0) {
+            return user->variables.items[i].value;
+        }
+    }
+    return host_variable(host, name);
 }
 
 /* Names of variables differ in nothing by their case there. */
@@ -59,12 +79,13 @@ static void set_environment(struct arena *a, const struct host *host, const stru
                             struct winldr_python *py)
 {
     if (host) {
-        py->path = path_of(a, &host->windows, py->folder);
-        py->cuda_path = host_variable(host, "CUDA_PATH");
-        py->hip_path = host_variable(host, "HIP_PATH");
+        const struct host_windows_user *user = user_of(a, &host->windows, py->folder);
+        py->path = path_of(a, &host->windows, user);
+        py->cuda_path = variable_for(host, user, "CUDA_PATH");
+        py->hip_path = variable_for(host, user, "HIP_PATH");
         py->unsafe_search = host->windows.safe_search.state == HOST_NO;
         for (size_t i = 0; i < WINLDR_N_VARIABLES; i++) {
-            py->variables[i] = host_variable(host, winldr_variable_names[i]);
+            py->variables[i] = variable_for(host, user, winldr_variable_names[i]);
         }
         py->known_dlls = host->windows.known_dlls.items; // NULL where there are none
         py->n_known_dlls = host->windows.known_dlls.n;

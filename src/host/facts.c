@@ -16,7 +16,7 @@ const char *host_variable(const struct host *h, const char *name)
     return NULL;
 }
 
-static void host_set_variable(struct host *h, struct arena *a, struct host_setting x)
+void host_set_variable(struct host *h, struct arena *a, struct host_setting x)
 {
     for (size_t i = 0; i < h->variables.n; i++) {
         if (strcmp(h->variables.items[i].name, x.name) == 0) {

@@ -205,6 +205,11 @@ struct host_container {
     struct host_fact label;         // of the process; value: SELinux' or AppArmor's
 };
 
+/* A variable of the environment. */
+struct host_setting {
+    const char *name, *value;
+};
+
 enum { HOST_WINDOWS_USERS_MAX = 64 };
 
 /* A folder of a CUDA toolkit, a HIP SDK or cuDNN in its usual place. */
@@ -215,8 +220,9 @@ struct host_windows_toolkit {
 };
 
 struct host_windows_user {
-    const char *name;      // of the folder below C:\Users
-    struct host_fact path; // the user's own PATH; value
+    const char *name;                   // of the folder below C:\Users
+    struct host_fact path;              // the user's own PATH; value
+    VEC(struct host_setting) variables; // those that matter to GPUs, as this user has set them
 };
 
 /* A machine by the files of its Windows (windows.c). Paths are those of Windows. */
@@ -316,11 +322,6 @@ struct host_user {
     struct host_fact uid;          // number: effective
     VEC(uint64_t) groups;          // effective and supplementary
     struct host_fact dac_override; // root's right to ignore modes
-};
-
-/* A variable of the environment. */
-struct host_setting {
-    const char *name, *value;
 };
 
 /* An interpreter that the kernel starts for files of another kind (Linux,

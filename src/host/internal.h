@@ -26,6 +26,9 @@ struct host_look {
     VEC(struct host_library) cached; // driver libraries of ld.so.cache: name and path
 };
 
+/* Sets a variable among the host's. */
+void host_set_variable(struct host *h, struct arena *a, struct host_setting x);
+
 extern const char *const host_variables[]; // names of those that matter to GPUs, up to NULL
 
 struct host_fact host_yes(const char *where, const char *value);

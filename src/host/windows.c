@@ -2,9 +2,9 @@
  * A machine by the files of its Windows: the registry's hives, and what is installed where.
  *
  *   SYSTEM    the control set in use: display adapters below Enum\PCI with their drivers below
- *             Control\Class, Session Manager (PATH, SafeDllSearchMode, KnownDLLs), FileSystem
+ *             Control\Class, Session Manager (SafeDllSearchMode, KnownDLLs), FileSystem
  *   SOFTWARE  Windows NT\CurrentVersion: the release
- *   NTUSER.DAT of each user: PATH
+ *   and the variables of all and of each user (windows_variables.c)
  *
  * Sources: Microsoft, "Device Setup Classes" (display: {4d36e968-...}), "Registry Trees and Keys
  * for Devices and Drivers", "Dynamic-link library search order" (SafeDllSearchMode, KnownDLLs),
@@ -15,6 +15,7 @@
  */
 #include "host/internal.h"
 #include "host/names.h"
+#include "host/windows_look.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,136 +23,14 @@
 #include <sys/mman.h>
 
 #include "base/snap.h"
-#include "hive/hive.h"
 #include "hive/live.h"
-#include "winldr/files.h"
 #include "winldr/path.h"
 
 #define DISPLAY_CLASS "{4d36e968-e325-11ce-bfc1-08002be10318}"
 
-enum { FLAG_DISABLED = 1, EM_X86_64 = 62, EM_AARCH64 = 183, BUILD_OF_11 = 22000 };
-
-struct windows_look {
-    struct host_look *l;
-    struct winldr_files files;
-    struct hive system;    // bins NULL: not read
-    struct hive_key set;   // the control set in use
-    struct host_fact hive; // of SYSTEM: why a fact of it is unknown
-    VEC(struct winldr_map) maps;
-};
+enum { FLAG_DISABLED = 1, BUILD_OF_11 = 22000 };
 
 /* ------------------------------------------------------------------ hives */
-
-static void add_note(struct windows_look *w, const char *text)
-{
-    VEC_PUSH(w->l->arena, &w->l->host->notes, text);
-}
-
-/* A snapshot holds them here, a folder that no drive has. */
-#define LIVE_FOLDER "/registry"
-
-/* The hive of the running Windows, or of that one which a snapshot was taken in. */
-static bool live_hive(struct windows_look *w, const char *path, struct str *ret)
-{
-    struct root *root = w->l->root;
-    struct arena *a = w->l->arena;
-    const char *profile = hive_live_profile(a), *base = winldr_path_base(path);
-    bool is_user = winldr_name_is(base, "NTUSER.DAT");
-    const char *place =
-        path_join(a, LIVE_FOLDER, is_user ? winldr_path_base(winldr_path_folder(a, path)) : base);
-    if (!root_is_here(root)) {
-        const struct snap_node *held = root->snap ? snap_find(root->snap, place) : NULL;
-        *ret = held && held->whole ? held->data : (struct str){NULL, 0};
-        return ret->s != NULL;
-    }
-    if (is_user && (!profile || !winldr_name_is(winldr_path_folder(a, path), profile))) {
-        return false; // another user's
-    }
-    if (!hive_live(a, is_user ? "USER" : base, ret)) {
-        return false;
-    }
-    if (root->snap) {
-        snap_hold(root->snap, LIVE_FOLDER, place, *ret);
-    }
-    return true;
-}
-
-/* Yes: `ret` is open, from the file at a path of Windows. */
-static struct host_fact open_hive(struct windows_look *w, const char *path, struct hive *ret)
-{
-    struct arena *a = w->l->arena;
-    const struct winldr_entry *e = winldr_files_place(&w->files, path);
-    const void *data;
-    size_t size;
-    struct stat st;
-    struct gm_err err;
-    struct str live;
-    if (live_hive(w, path, &live)) {
-        return hive_open(ret, live.s, live.n, &err) < 0
-                   ? host_unknown(path, arena_strdup(a, err.text))
-                   : host_yes(path, NULL);
-    }
-    if (!e->place) {
-        return e->kind == WINLDR_ENTRY_MISSING ? host_no(path, "it is not there")
-                                               : host_unknown(path, e->detail);
-    }
-    int rc = root_map(w->l->root, e->place, &data, &size, &st);
-    if (rc < 0) {
-        return host_unknown(e->place,
-                            rc == -EACCES || rc == -EBUSY || rc == -EPERM
-                                ? arena_printf(a,
-                                               "cannot be read: %s (a running Windows keeps its "
-                                               "registry to itself)",
-                                               strerror(-rc))
-                                : host_why(w->l, rc));
-    }
-    if (size) {
-        VEC_PUSH(a, &w->maps, (struct winldr_map){data, size});
-    }
-    if (hive_open(ret, data, size, &err) < 0) {
-        return host_unknown(e->place, arena_strdup(a, err.text));
-    }
-    if (ret->dirty) {
-        add_note(w,
-                 arena_printf(a,
-                              "%s was not written to the end when Windows stopped (a dirty hive): "
-                              "its last changes are in its logs, which are not read",
-                              e->place));
-    }
-    return host_yes(e->place, NULL);
-}
-
-static bool has_key(const struct hive *h, struct hive_key from, const char *path,
-                    struct hive_key *ret)
-{
-    struct gm_err err;
-    return h->bins && hive_find(h, from, path, ret, &err) == 1;
-}
-
-/* The text of a value as a fact: no only where the key has no such value. */
-static struct host_fact text_fact(struct windows_look *w, const struct hive *h, struct hive_key key,
-                                  const char *name, const char *where)
-{
-    struct arena *a = w->l->arena;
-    struct hive_value v;
-    struct gm_err err;
-    int rc = hive_value(h, a, key, name, &v, &err);
-    if (rc <= 0) {
-        return rc == 0 ? host_no(where, arena_printf(a, "%s is not set", name))
-                       : host_unknown(where, arena_strdup(a, err.text));
-    }
-    const char *text = hive_text(a, &v);
-    return text ? host_yes(where, text)
-                : host_unknown(where, arena_printf(a, "%s is not a text, or is too long", name));
-}
-
-/* NULL: there is none, or it cannot be read. */
-static const char *text_value(struct windows_look *w, const struct hive *h, struct hive_key key,
-                              const char *name)
-{
-    struct host_fact text = text_fact(w, h, key, name, NULL);
-    return text.state == HOST_YES ? text.value : NULL;
-}
 
 static bool number_value(struct windows_look *w, const struct hive *h, struct hive_key key,
                          const char *name, uint32_t *ret)
@@ -185,13 +64,13 @@ static void open_system(struct windows_look *w)
 {
     struct hive_key select;
     uint32_t current = 0;
-    w->hive = open_hive(w, "C:\\Windows\\System32\\config\\SYSTEM", &w->system);
+    w->hive = host_windows_open(w, "C:\\Windows\\System32\\config\\SYSTEM", &w->system);
     if (w->hive.state == HOST_YES) {
-        bool stated = has_key(&w->system, hive_root(&w->system), "Select", &select) &&
+        bool stated = host_windows_key(&w->system, hive_root(&w->system), "Select", &select) &&
                       number_value(w, &w->system, select, "Current", &current) && current < 1000;
         char name[16];
         (void)snprintf(name, sizeof name, "ControlSet%03u", (unsigned)current % 1000);
-        if (!stated || !has_key(&w->system, hive_root(&w->system), name, &w->set)) {
+        if (!stated || !host_windows_key(&w->system, hive_root(&w->system), name, &w->set)) {
             w->hive = host_unknown(w->hive.where, "it does not state which control set is in use");
         }
     }
@@ -217,15 +96,15 @@ static void read_release(struct windows_look *w)
     struct hive_key key;
     uint64_t build = 0;
     uint32_t revision = 0;
-    struct host_fact file = open_hive(w, "C:\\Windows\\System32\\config\\SOFTWARE", &h);
+    struct host_fact file = host_windows_open(w, "C:\\Windows\\System32\\config\\SOFTWARE", &h);
     ret->name = ret->build = host_unknown(
         file.where, file.state == HOST_YES ? "it does not state the release" : file.why);
-    if (!has_key(&h, hive_root(&h), "Microsoft\\Windows NT\\CurrentVersion", &key)) {
+    if (!host_windows_key(&h, hive_root(&h), "Microsoft\\Windows NT\\CurrentVersion", &key)) {
         return;
     }
-    const char *number = text_value(w, &h, key, "CurrentBuild");
-    const char *product = text_value(w, &h, key, "ProductName");
-    const char *version = text_value(w, &h, key, "DisplayVersion");
+    const char *number = host_windows_text(w, &h, key, "CurrentBuild");
+    const char *product = host_windows_text(w, &h, key, "ProductName");
+    const char *version = host_windows_text(w, &h, key, "DisplayVersion");
     if (number && str_u64(str_of(number), &build)) {
         bool revised = number_value(w, &h, key, "UBR", &revision);
         ret->build = host_amount(file.where, build);
@@ -240,74 +119,7 @@ static void read_release(struct windows_look *w)
     }
 }
 
-/* ------------------------------------------------------------------ PATH and the loader's settings
- */
-
-struct variable {
-    const char *name, *value;
-};
-
-/* "%SystemRoot%\\x" with the variables whose value each Windows of this drive has; the others stay
- * as they are. */
-static const char *expand_known(struct arena *a, const char *text, const char *home)
-{
-    const struct variable known[] = {{"SystemRoot", "C:\\Windows"},
-                                     {"windir", "C:\\Windows"},
-                                     {"SystemDrive", "C:"},
-                                     {"ProgramFiles", "C:\\Program Files"},
-                                     {"ProgramData", "C:\\ProgramData"},
-                                     {"USERPROFILE", home}};
-    const char *done = "";
-    while (*text) {
-        size_t n = strcspn(text, "%");
-        const char *end = text[n] ? strchr(text + n + 1, '%') : NULL;
-        const char *value = NULL;
-        for (size_t i = 0; end && i < sizeof known / sizeof *known; i++) {
-            struct str name = {text + n + 1, (size_t)(end - text - n) - 1};
-            if (known[i].value && winldr_name_part_is(name, str_of(known[i].name))) {
-                value = known[i].value;
-            }
-        }
-        size_t taken = value ? (size_t)(end - text) + 1 : n + (text[n] == '%');
-        done =
-            arena_printf(a, "%s%.*s%s", done, (int)(value ? n : taken), text, value ? value : "");
-        text += taken;
-    }
-    return done;
-}
-
-/* NAME of a "%NAME%" that is left in a PATH; s NULL: none is. A lone % is a part of a folder's
- * name. */
-static struct str variable_left(const char *path)
-{
-    struct str rest = str_of(path);
-    while (rest.s) {
-        struct str folder = str_cut(&rest, ';');
-        (void)str_cut(&folder, '%'); // what is before it
-        struct str name = folder.s ? str_cut(&folder, '%') : (struct str){0};
-        if (folder.s) {
-            return name;
-        }
-    }
-    return (struct str){0};
-}
-
-/* The value Path of a key. Where it names a variable that is not known here, which folders are
- * searched is not known either. */
-static struct host_fact path_fact(struct windows_look *w, const struct hive *h, struct hive_key key,
-                                  const char *where, const char *home)
-{
-    struct arena *a = w->l->arena;
-    struct host_fact path = text_fact(w, h, key, "Path", where);
-    if (path.state != HOST_YES) {
-        return path;
-    }
-    path.value = expand_known(a, path.value, home);
-    struct str left = variable_left(path.value);
-    return left.s ? host_unknown(where, arena_printf(a, "it has %%%.*s%%, whose value is not known",
-                                                     (int)left.n, left.s))
-                  : path;
-}
+/* ------------------------------------------------------------------ the loader's settings */
 
 static void read_loader_settings(struct windows_look *w)
 {
@@ -315,10 +127,10 @@ static void read_loader_settings(struct windows_look *w)
     struct hive_key key;
     struct gm_err err;
     hive_values_list values;
-    if (has_key(&w->system, w->set, "Control\\Session Manager", &key)) {
+    if (host_windows_key(&w->system, w->set, "Control\\Session Manager", &key)) {
         ret->safe_search = setting_fact(w, key, "SafeDllSearchMode", true);
     }
-    if (has_key(&w->system, w->set, "Control\\Session Manager\\KnownDLLs", &key) &&
+    if (host_windows_key(&w->system, w->set, "Control\\Session Manager\\KnownDLLs", &key) &&
         hive_values(&w->system, w->l->arena, key, &values, &err) == 0) {
         for (size_t i = 0; i < values.n; i++) {
             const char *name = hive_text(w->l->arena, &values.items[i]);
@@ -327,80 +139,8 @@ static void read_loader_settings(struct windows_look *w)
             }
         }
     }
-    if (has_key(&w->system, w->set, "Control\\FileSystem", &key)) {
+    if (host_windows_key(&w->system, w->set, "Control\\FileSystem", &key)) {
         ret->long_paths = setting_fact(w, key, "LongPathsEnabled", false);
-    }
-}
-
-static void read_environment_key(struct windows_look *w)
-{
-    static const char *const kept[] = {"CUDA_PATH",
-                                       "HIP_PATH",
-                                       "CUDA_VISIBLE_DEVICES",
-                                       "HIP_VISIBLE_DEVICES",
-                                       "CUDA_DEVICE_ORDER",
-                                       "HSA_OVERRIDE_GFX_VERSION",
-                                       "CUDA_HOME",
-                                       "BNB_CUDA_VERSION",
-                                       "BNB_ROCM_VERSION",
-                                       "ROCM_SDK_PRELOAD_LIBRARIES"};
-    struct arena *a = w->l->arena;
-    struct host *h = w->l->host;
-    struct hive_key key;
-    uint64_t cores = 0;
-    if (!has_key(&w->system, w->set, "Control\\Session Manager\\Environment", &key)) {
-        return;
-    }
-    const char *machine = text_value(w, &w->system, key, "PROCESSOR_ARCHITECTURE");
-    const char *number = text_value(w, &w->system, key, "NUMBER_OF_PROCESSORS");
-    h->windows.path = path_fact(w, &w->system, key, w->hive.where, NULL);
-    h->machine = !machine                           ? 0
-                 : winldr_name_is(machine, "AMD64") ? EM_X86_64
-                 : winldr_name_is(machine, "ARM64") ? EM_AARCH64
-                                                    : 0;
-    if (number && str_u64(str_of(number), &cores) && cores) {
-        h->cpu.cores_online = h->cpu.cores = host_amount(w->hive.where, cores);
-    }
-    h->environment = host_yes(w->hive.where, NULL);
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-        const char *value = text_value(w, &w->system, key, kept[i]);
-        if (value) {
-            VEC_PUSH(a, &h->variables,
-                     (struct host_setting){kept[i], expand_known(a, value, NULL)});
-        }
-    }
-}
-
-static void read_user(struct windows_look *w, const char *name)
-{
-    struct arena *a = w->l->arena;
-    const char *home = winldr_path_join(a, "C:\\Users", name);
-    struct hive h = {0};
-    struct hive_key key;
-    struct gm_err err;
-    struct host_fact file = open_hive(w, winldr_path_join(a, home, "NTUSER.DAT"), &h);
-    struct host_windows_user user = {name, file};
-    if (file.state == HOST_NO) {
-        return; // Public and the like
-    }
-    if (file.state == HOST_YES) {
-        int rc = hive_find(&h, hive_root(&h), "Environment", &key, &err);
-        user.path = rc > 0   ? path_fact(w, &h, key, file.where, home)
-                    : rc < 0 ? host_unknown(file.where, arena_strdup(a, err.text))
-                             : host_no(file.where, "this user has no variables");
-    }
-    VEC_PUSH(a, &w->l->host->windows.users, user);
-}
-
-static void read_users(struct windows_look *w)
-{
-    struct winldr_names names = winldr_files_list(&w->files, "C:\\Users");
-    for (size_t i = 0; i < names.n && w->l->host->windows.users.n < HOST_WINDOWS_USERS_MAX; i++) {
-        read_user(w, names.items[i]);
-    }
-    if (w->l->host->windows.users.n == HOST_WINDOWS_USERS_MAX) {
-        root_note_cut(w->l->root, "%d users were looked at, the most; the others were not",
-                      HOST_WINDOWS_USERS_MAX);
     }
 }
 
@@ -466,22 +206,23 @@ static struct host_fact device_driver(struct windows_look *w, struct hive_key de
 {
     struct arena *a = w->l->arena;
     struct hive_key key;
-    struct host_fact driver = text_fact(w, &w->system, device, "Driver", w->hive.where);
+    struct host_fact driver = host_windows_value(w, &w->system, device, "Driver", w->hive.where);
     *ret_version = NULL;
     if (driver.state != HOST_YES) {
         return driver;
     }
-    if (!has_key(&w->system, w->set, str_concat(a, "Control\\Class\\", driver.value, ""), &key)) {
+    if (!host_windows_key(&w->system, w->set, str_concat(a, "Control\\Class\\", driver.value, ""),
+                          &key)) {
         return host_unknown(w->hive.where, "the key of its driver is not there");
     }
-    const char *provider = text_value(w, &w->system, key, "ProviderName");
-    *ret_version = text_value(w, &w->system, key, "DriverVersion");
+    const char *provider = host_windows_text(w, &w->system, key, "ProviderName");
+    *ret_version = host_windows_text(w, &w->system, key, "DriverVersion");
     return host_yes(w->hive.where, provider ? provider : "a driver without a name");
 }
 
 static bool is_display(struct windows_look *w, struct hive_key device)
 {
-    const char *class_id = text_value(w, &w->system, device, "ClassGUID");
+    const char *class_id = host_windows_text(w, &w->system, device, "ClassGUID");
     return class_id && winldr_name_is(class_id, DISPLAY_CLASS);
 }
 
@@ -502,7 +243,7 @@ static void read_device(struct windows_look *w, const char *id, struct hive_key 
     (void)id_behind(id, "REV_", 2, &g.revision);
     const char *version;
     g.driver = device_driver(w, device, &version);
-    g.bdf = address_of(a, text_value(w, &w->system, device, "LocationInformation"));
+    g.bdf = address_of(a, host_windows_text(w, &w->system, device, "LocationInformation"));
     (void)number_value(w, &w->system, device, "ConfigFlags", &flags);
     g.switched_off = (flags & FLAG_DISABLED) != 0;
     g.numa_node = host_unknown(NULL, "the registry does not state it");
@@ -525,7 +266,7 @@ static void read_adapters(struct windows_look *w)
     struct gm_err err;
     hive_subkeys_list ids, instances;
     h->pci = unseen(w);
-    if (!has_key(&w->system, w->set, "Enum\\PCI", &pci)) {
+    if (!host_windows_key(&w->system, w->set, "Enum\\PCI", &pci)) {
         h->pci =
             w->system.bins ? host_unknown(w->hive.where, "it has no list of PCI devices") : h->pci;
         return;
@@ -537,7 +278,7 @@ static void read_adapters(struct windows_look *w)
     h->pci = host_yes(w->hive.where, NULL);
     for (size_t i = 0; i < ids.n; i++) {
         if (hive_subkeys(&w->system, a, ids.items[i].key, &instances, &err) < 0) {
-            add_note(w, arena_printf(a, "%s: %s", w->hive.where, err.text));
+            host_windows_note(w, arena_printf(a, "%s: %s", w->hive.where, err.text));
             continue;
         }
         for (size_t k = 0; k < instances.n; k++) {
@@ -655,8 +396,7 @@ bool host_collect_windows(struct host_look *l)
         open_system(&w);
         read_release(&w);
         read_loader_settings(&w);
-        read_environment_key(&w);
-        read_users(&w);
+        host_windows_read_variables(&w);
         read_adapters(&w);
         read_installed(&w);
         h->os = host_yes("C:\\Windows", "windows");

@@ -126,12 +126,14 @@ def wrong_machine(tree):
     put(tree, "Python312/Lib/site-packages/ctranslate2/libiomp5md.dll", machine=0x14C)
 
 
-def machine(tree, card=host.RTX4090, version="32.0.15.6614", provider=host.NVIDIA, path="", **variables):
+def machine(tree, card=host.RTX4090, version="32.0.15.6614", provider=host.NVIDIA, path="", user=None,
+            **variables):
     """The registry and System32 of a machine with one GPU."""
     parts = host.Tree({card: host.adapter(0, 1)}, [host.driver(provider, version)])
     settings = parts.control["Control"]["Session Manager"]["Environment"]
     settings["Path"] = host.hives.Expand("%SystemRoot%\\system32" + path)
     settings.update(variables)
+    parts.user["Environment"].update(user or {})
     parts.folders = []
     third, fourth = version.split(".")[2:]
     parts.files = ({"Windows/System32/nvcuda.dll": (32, 0, int(third), int(fourth))}
@@ -249,6 +251,32 @@ def cublas_by_setting(tree):
     base = "Program Files/NVIDIA GPU Computing Toolkit/CUDA/v12.4"
     machine(tree, CUDA_PATH="C:\\" + base.replace("/", "\\")), opens(tree)
     put(tree, base + "/bin/cublas64_12.dll")
+
+
+TOOLKIT = "C:\\CUDA\\v12"
+
+
+def cublas_of_user(tree, user, **variables):
+    machine(tree, user=user, **variables), opens(tree)
+    put(tree, "CUDA/v12/bin/cublas64_12.dll")
+
+
+def cublas_by_user_setting(tree):
+    cublas_of_user(tree, {"CUDA_PATH": TOOLKIT}, CUDA_PATH="C:\\old")
+
+
+def cublas_by_user_path(tree):
+    cublas_of_user(tree, {"Path": host.hives.Expand("%TOOLS%\\bin")}, TOOLS=TOOLKIT)
+
+
+def cublas_by_unexpanded_path(tree):
+    cublas_of_user(tree, {"Path": "%TOOLS%\\bin"}, TOOLS=TOOLKIT)
+
+
+def cublas_of_one_of_two_users(tree):
+    cublas_of_user(tree, {"CUDA_PATH": TOOLKIT})
+    (tree / "Users/bob").mkdir()
+    (tree / "Users/bob/NTUSER.DAT").write_bytes(host.hives.write({"Environment": {"TEMP": "C:\\tmp"}}))
 
 
 def cublas_of_torch(tree):
@@ -1040,6 +1068,11 @@ CASES = [
      ["CUDA\\v13.0\\bin\\x64"], 1),
     ("cuBLAS by PATH", cublas_by_path, None, 3, [], ["unless the program calls"], 1),
     ("cuBLAS by CUDA_PATH", cublas_by_setting, None, 3, [], [], 1),
+    ("cuBLAS by a user's CUDA_PATH", cublas_by_user_setting, None, 3, [], [], 1),
+    ("cuBLAS by a user's PATH with a variable", cublas_by_user_path, None, 3, [],
+     ["cublas64_12.dll is found by PATH"], 1),
+    ("the same as REG_SZ", cublas_by_unexpanded_path, None, 3, [], ["was not looked at: PATH"], 1),
+    ("one of two users has CUDA_PATH", cublas_of_one_of_two_users, None, 3, [], ["was not looked at: PATH"], 1),
     ("cuBLAS of torch", cublas_of_torch, None, 3, [], ["if the program has imported torch"], 1),
     ("ROCm's wheels beside a ctranslate2 that adds none", rocm_of_old, None, 1,
      [("library-not-on-path", "error")], ["_rocm_sdk_core\\bin, which this call does not search"], 1),
