@@ -145,6 +145,7 @@ int form_depends(struct ask *k, struct gm_err *err);
 /* ask_cuda.c */
 int form_driver(struct ask *k, struct gm_err *err);
 int form_cuda_of_driver(struct ask *k, struct gm_err *err);
+int form_branches(struct ask *k, struct gm_err *err);
 int form_branch(struct ask *k, struct gm_err *err);
 int form_toolkit(struct ask *k, struct gm_err *err);
 int form_toolkits_of_sm(struct ask *k, struct gm_err *err);
@@ -225,6 +226,8 @@ int form_has_code(struct ask *k, struct gm_err *err);
 int form_glibc(struct ask *k, struct gm_err *err);
 int form_compute(struct ask *k, struct gm_err *err);
 int form_compute_types(struct ask *k, struct gm_err *err);
+int form_gpu_memory(struct ask *k, struct gm_err *err);
+int form_models_fit(struct ask *k, struct gm_err *err);
 int form_fit(struct ask *k, struct gm_err *err);
 int form_model(struct ask *k, struct gm_err *err);
 int form_default(struct ask *k, struct gm_err *err);

@@ -11,6 +11,7 @@ static void say_cudnn_packages(struct ask *k, const struct kb_releases *r)
     const struct kb_release *newest[3] = {NULL, NULL, NULL};
     static const char *const packages[] = {"nvidia-cudnn-cu11", "nvidia-cudnn-cu12",
                                            "nvidia-cudnn-cu13"};
+    bool any = false;
     for (size_t i = 0; i < r->n; i++) {
         const struct kb_release *row = &r->rows[i];
         for (size_t p = 0; p < 3; p++) {
@@ -25,7 +26,11 @@ static void say_cudnn_packages(struct ask *k, const struct kb_releases *r)
             HIT(k, KB_AREA_RELEASES, newest[p]);
             ask_say(k, "cuDNN %s is published for CUDA %s as %s %s.", cudnn, packages[p] + 15,
                     packages[p], newest[p]->version);
+            any = true;
         }
+    }
+    if (any) {
+        ask_say(k, "Its support matrix was not read: it may support other CUDA releases as well.");
     }
 }
 

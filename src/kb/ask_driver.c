@@ -169,6 +169,32 @@ static int say_branch(struct ask *k, const struct kb_drivers *d, const char *dri
     return found;
 }
 
+/* "which driver branches are LTS": those that were read, of the kind that is asked for. */
+int form_branches(struct ask *k, struct gm_err *err)
+{
+    struct kb_drivers d;
+    const char *kind = question_branch_kind(k->q);
+    struct ask_table t = {.heads = {"branch", "ends", ""}, .columns = 3, .named = 1};
+    int rc = kb_drivers(k->kb, &d, err);
+    for (size_t i = 0; rc == 0 && i < d.n; i++) {
+        const struct kb_driver *row = &d.rows[i];
+        if (row->kind == KB_DRIVER_BRANCH && (!kind || ends_with(row->title, kind))) {
+            const char *name = strstr(row->title, "R");
+            struct ask_line line = {
+                .cells = {name ? name : row->title, row->ends, row->origin.note}};
+            HIT(k, KB_AREA_DRIVERS, row);
+            VEC_PUSH(k->a, &t.lines, line);
+        }
+    }
+    if (t.lines.n > 0) {
+        ask_say_table(k,
+                      arena_printf(k->a, "Driver branches that were read%s%s", kind ? ", " : "",
+                                   kind ? kind : ""),
+                      &t);
+    }
+    return rc < 0 ? rc : t.lines.n > 0;
+}
+
 /* "when does the driver branch 535 end" */
 int form_branch(struct ask *k, struct gm_err *err)
 {
@@ -319,11 +345,12 @@ int form_driver_of_gpu(struct ask *k, struct gm_err *err)
     struct question_values sms;
     bool does = k->q->said & SAID_DOES, first = k->q->said & SAID_FIRST;
     bool bound = first || k->q->said & SAID_LAST;
+    bool bare = !does && !bound && k->q->asked & ASKED_BRANCH; // "which branch for an RTX 5070"
     int rc = kb_drivers(k->kb, &d, err);
     rc = rc < 0 ? rc : kb_toolkits(k->kb, &t, err);
     rc = rc < 0 ? rc : ask_architectures(k, &sms, err);
     if (rc < 0 || k->missing || sms.n == 0 || does != (ask_given(k, KEY_DRIVER) != NULL) ||
-        (!does && !bound) || (first && k->q->said & SAID_LAST)) {
+        (!does && !bound && !bare) || (first && k->q->said & SAID_LAST)) {
         return rc < 0 ? rc : 0;
     }
     if (does && bound) {
@@ -333,6 +360,10 @@ int form_driver_of_gpu(struct ask *k, struct gm_err *err)
     for (size_t i = 0; i < sms.n; i++) {
         const struct kb_driver *row =
             driver_bound(&d, first ? KB_DRIVER_FIRST : KB_DRIVER_LAST, sms.items[i]);
+        if (bare) { // from the first on, up to the last; where one is not a bound, the other
+            row = driver_bound(&d, KB_DRIVER_FIRST, sms.items[i]);
+            row = row ? row : driver_bound(&d, KB_DRIVER_LAST, sms.items[i]);
+        }
         if (does) {
             rc = say_driver_serves(k, &d, &t, sms.items[i]);
             if (rc == 0) {
@@ -352,7 +383,10 @@ int form_driver_of_gpu(struct ask *k, struct gm_err *err)
                     : "");
     }
     if (unread[0] && !k->answer->known) {
-        ask_missing(k, "no driver branch that was read is the %s for %s", first ? "first" : "last",
+        ask_missing(k, "no driver branch that was read is the %s for %s",
+                    bare    ? "first or the last"
+                    : first ? "first"
+                            : "last",
                     unread);
     } else if (unread[0]) {
         ask_say(k, "For %s this was not read.", unread);

@@ -19,6 +19,28 @@ static int memory_mib(const char *text)
     return end > text && gib > 0 && gib < 4096 ? (int)(gib * 1024) : 0;
 }
 
+/* "8 and with 12 GiB" of a card that was sold with several sizes, of which its row has the smaller;
+ * NULL: it was not. */
+static const char *sizes_of(struct ask *k, const struct kb_gpu *g)
+{
+    const char *note = g->origin.note, *sold = "Sold with ";
+    return note && starts_with(note, sold)
+               ? arena_strndup(k->a, note + strlen(sold), strcspn(note + strlen(sold), ";."))
+               : NULL;
+}
+
+/* Of the cards that are named one that was sold with several sizes; NULL: none was. */
+static const char *several_sizes(struct ask *k, struct gm_err *err)
+{
+    struct kb_gpu_list found = {{0}};
+    const char *sizes = NULL;
+    int rc = ask_given(k, KEY_MEMORY) ? -1 : ask_gpus_find(k, &found, err);
+    for (size_t i = 0; rc == 0 && i < found.items.n && !sizes; i++) {
+        sizes = sizes_of(k, found.items.items[i]);
+    }
+    return sizes;
+}
+
 /* The memory of the GPU that is named, the same of every card that the name stands for; 0: not
  * known, and said why. */
 static int gpu_memory_mib(struct ask *k, struct gm_err *err)
@@ -115,6 +137,81 @@ static bool find_runs(struct ask *k, const struct kb_models *models, struct fits
     return ret->list[0] != '\0';
 }
 
+/* "how much memory has an RTX 4090": as it is sold, of each card that the name stands for. */
+int form_gpu_memory(struct ask *k, struct gm_err *err)
+{
+    struct kb_gpu_list found = {{0}};
+    struct ask_table t = {.heads = {"GPU", "sold with"}, .columns = 2, .named = 1};
+    int rc = ask_gpus_find(k, &found, err);
+    for (size_t i = 0; rc == 0 && i < found.items.n; i++) {
+        const struct kb_gpu *g = found.items.items[i];
+        if (g->memory_gib == 0) {
+            ask_missing(k, "the memory of %s was not read", g->name);
+            return 0;
+        }
+        const char *sizes = sizes_of(k, g);
+        struct ask_line line = {
+            .cells = {g->name, sizes ? sizes : arena_printf(k->a, "%d GB", g->memory_gib)}};
+        HIT(k, KB_AREA_GPUS, g);
+        VEC_PUSH(k->a, &t.lines, line);
+    }
+    if (t.lines.n > 0) {
+        ask_say_table(k, "GPUs of that name", &t);
+    }
+    return rc < 0 ? rc : t.lines.n > 0;
+}
+
+/* "which models fit in 8 GB": the runs that were measured with less. */
+int form_models_fit(struct ask *k, struct gm_err *err)
+{
+    struct kb_models models;
+    const char *given = ask_given(k, KEY_MEMORY), *none = "";
+    struct ask_table t = {.heads = {"model", "as", "took", ""}, .columns = 4, .named = 1};
+    int rc = kb_models(k->kb, &models, err), mib = given ? memory_mib(given) : 0;
+    mib = rc == 0 && !given ? gpu_memory_mib(k, err) : mib;
+    const char *sizes = rc == 0 && mib > 0 ? several_sizes(k, err) : NULL;
+    if (sizes) {
+        ask_missing(k, "it was sold with %s: ask with the memory", sizes);
+        return 0;
+    }
+    if (rc < 0 || mib <= 0) {
+        return rc < 0 ? rc : mib;
+    }
+    for (size_t i = 0; i < models.n; i++) {
+        const struct kb_model *m = &models.rows[i];
+        if (!is_run(k, m)) {
+            continue;
+        }
+        HIT(k, KB_AREA_MODELS, m);
+        if (m->memory_mib + MARGIN_MIB > mib) {
+            none = arena_printf(k->a, "%s%s%s as %s (%d MiB)", none, none[0] ? ", " : "", m->model,
+                                m->compute, m->memory_mib);
+            continue;
+        }
+        const char *note = m->origin.note;
+        struct ask_line line = {
+            .cells = {m->model, m->compute, arena_printf(k->a, "%d MiB", m->memory_mib),
+                      note ? arena_strndup(k->a, note, strlen(note) - ends_with(note, "."))
+                           : NULL}};
+        VEC_PUSH(k->a, &t.lines, line);
+    }
+    const char *package = k->q->package ? k->q->package : "faster-whisper";
+    if (t.lines.n > 0) {
+        ask_say_table(k,
+                      arena_printf(k->a, "Runs of %s that were measured and fit in %d GiB", package,
+                                   mib / 1024),
+                      &t);
+    }
+    if (none[0]) {
+        ask_say(k, "%s do not, or leave less than %d MiB: %s.",
+                t.lines.n > 0 ? "These" : "Those that were measured", MARGIN_MIB, none);
+    }
+    if (t.lines.n == 0 && !none[0]) {
+        ask_missing(k, "no run of %s was measured", package);
+    }
+    return t.lines.n > 0 || none[0];
+}
+
 /* "does large-v3 fit in 4 GB with int8", "can I run medium on a GTX 1650" */
 int form_fit(struct ask *k, struct gm_err *err)
 {
@@ -136,6 +233,12 @@ int form_fit(struct ask *k, struct gm_err *err)
     }
     bool larger = f.least == 0, all = f.most + MARGIN_MIB <= mib,
          some = !larger && f.least + MARGIN_MIB <= mib, none = !larger && f.least > mib;
+    const char *sizes = all ? NULL : several_sizes(k, err);
+    if (sizes) {
+        ask_missing(k, "it was sold with %s, and %s needs %s: ask with the memory", sizes,
+                    ask_given(k, KEY_MODEL), f.list);
+        return 0;
+    }
     if (!all && !some && !none) {
         ask_missing(k,
                     larger ? "%s was not measured, and a larger model needs more than %d GiB (%s)"

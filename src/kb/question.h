@@ -135,6 +135,10 @@ bool question_instruction_set(const char *word, size_t *ret_rank);
 /* How the document is called that the answer is to come from (SAID_README). */
 const char *question_document(const struct question *q);
 
+/* Which kind of driver branch is meant, as the titles of their rows end: "long-term support",
+ * "production"; NULL: any, or a driver is named. */
+const char *question_branch_kind(const struct question *q);
+
 /* Whether a row is about the model of that name. */
 bool question_names_model(const struct kb_model *m, const char *word);
 

@@ -181,6 +181,15 @@ bool question_needs(const struct question *q)
            question_has(q, "need needs needed require requires required");
 }
 
+const char *question_branch_kind(const struct question *q)
+{
+    bool lts = question_has(q, "lts long-term long-term-support");
+    return !(q->asked & ASKED_BRANCH) || q->named & NAMED_DRIVER || q->said & SAID_DOES ? NULL
+           : lts                           ? "long-term support"
+           : question_has(q, "production") ? "production"
+                                           : NULL;
+}
+
 bool question_required_first(const struct question *q)
 {
     return q->said & SAID_FIRST && q->named & NAMED_OTHER && !(q->named & NAMED_OTHER_VERSION) &&
@@ -213,6 +222,7 @@ const char *question_text(struct arena *a, const struct question *q)
     for (unsigned bit = 1; bit && bit <= q->asked; bit <<= 1) {
         text = q->asked & bit ? text_add(a, text, words_of_asked(bit)) : text;
     }
+    text = question_branch_kind(q) ? text_add(a, text, question_branch_kind(q)) : text;
     for (size_t i = 0; i < q->n_codes; i++) {
         text = text_add(a, text, arena_printf(a, "%d", q->codes[i]));
     }
