@@ -76,11 +76,11 @@ struct host_fact host_windows_open(struct windows_look *w, const char *path, str
         return host_unknown(e->place, arena_strdup(a, err.text));
     }
     if (ret->dirty) {
-        host_windows_note(w,
-                 arena_printf(a,
-                              "%s was not written to the end when Windows stopped (a dirty hive): "
-                              "its last changes are in its logs, which are not read",
-                              e->place));
+        host_windows_note(
+            w, arena_printf(a,
+                            "%s was not written to the end when Windows stopped (a dirty hive): "
+                            "its last changes are in its logs, which are not read",
+                            e->place));
     }
     return host_yes(e->place, NULL);
 }

@@ -90,7 +90,9 @@ static enum py_answer code_fits_machine(struct ask *k, const struct kb_build *b,
                                         const struct wanted *w)
 {
     enum py_answer fits = code_fits(k, b, w);
-    if (w->platform && !ask_has_text(b->index_platforms, w->platform)) {
+    bool stated = b->origin.evidence == KB_EVIDENCE_DOCUMENTED && b->gfx.n > 0 && w->platform &&
+                  ask_has_text(b->platforms, w->platform); // AMD's: by the scripts of each platform
+    if (w->platform && !stated && !ask_has_text(b->index_platforms, w->platform)) {
         return PY_UNKNOWN; // the code of wheels in other indexes was read of those for Linux x86-64
     }
     bool unread = is_on_arm_alone(w->sm) && ask_platform_fits(b, ARM) != PY_NO &&
