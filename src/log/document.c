@@ -61,7 +61,14 @@ static const char *const expressions[KINDS] = {
         "|^\\([\\w.-]+\\) (?:[\\w-]+@|[A-Z]:|PS )|^OSError: |^  at .*[:(]\\d+\\)"
         "|^[A-Z]:\\\\.*\\.py:\\d+: |\\[WinError|^CUDA[_ ]SETUP: |^EP Error |^={9,}"
         "|^NVIDIA-SMI has failed|^Make sure that the latest NVIDIA driver|^-- \\w|^nvcc fatal"
-        "|^ninja: |^\\*{3} "),
+        "|^ninja: |^\\*{3} "
+        /* what ComfyUI makes for a node that failed */
+        "|^# ComfyUI Error Report|^- \\*\\*(?:Node (?:ID|Type)|Exception "
+        "(?:Type|Message)|Arguments|OS"
+        "|(?:ComfyUI|Python|PyTorch) Version|Embedded Python|Name|Type|(?:Torch )?VRAM "
+        "(?:Total|Free))"
+        ":\\*\\* |^(?:CUDA|HIP) kernel errors might be|^For debugging consider passing "
+        "|^Compile with .TORCH_USE_"),
     [KIND_TEMPLATE] =
         "^[#*_ ]*(?:describe|steps|to reproduce|reproduc|expected|actual|environment|"
         "system info|logs?\\b|additional|versions?\\b|what happened|bug|issue|error|"
