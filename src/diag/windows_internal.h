@@ -15,6 +15,12 @@ void diag_windows_add_repair(struct diag_windows *n, struct diag_windows_finding
 struct diag_windows_repair diag_windows_plain(const char *says, const char *command);
 struct diag_windows_repair diag_windows_pip(const struct diag_windows *n, const char *says,
                                             const char *arguments);
+
+/* The same, and then a folder that it makes on PATH: one line for each shell, which goes on only if
+ * pip succeeded. */
+struct diag_windows_repair diag_windows_pip_on_path(const struct diag_windows *n, const char *says,
+                                                    const char *arguments, const char *folder);
+
 struct diag_windows_repair diag_windows_directories(const struct diag_windows *n,
                                                     const diag_windows_folders *folders);
 struct diag_windows_repair diag_windows_preload(const struct diag_windows *n, const char *path);

@@ -96,6 +96,19 @@ struct diag_windows_repair diag_windows_on_path(const struct diag_windows *n, co
     return r;
 }
 
+struct diag_windows_repair diag_windows_pip_on_path(const struct diag_windows *n, const char *says,
+                                                    const char *arguments, const char *folder)
+{
+    struct arena *a = n->arena;
+    struct diag_windows_repair r = diag_windows_pip(n, says, arguments);
+    struct diag_windows_repair path = diag_windows_on_path(n, folder);
+    bool both = r.powershell && path.powershell;
+    r.powershell =
+        both ? arena_printf(a, "%s; if ($?) { %s }", r.powershell, path.powershell) : NULL;
+    r.cmd = r.cmd && path.cmd ? arena_printf(a, "%s && %s", r.cmd, path.cmd) : NULL;
+    return r;
+}
+
 struct diag_windows_repair diag_windows_variable(const struct diag_windows *n, const char *name,
                                                  const char *value)
 {

@@ -156,24 +156,32 @@ static bool is_for_cuda_13(const struct winldr_module *m)
     return false;
 }
 
-/* The wheels that have these DLLs, as their lists of files say (nvidia-cublas 13.10.0.20 and
- * nvidia-cudnn-cu13 9.28.1.4 among them). */
+/* The wheels that have these DLLs and where, as their lists of files say (nvidia-cublas 13.10.0.20
+ * and nvidia-cudnn-cu13 9.28.1.4 among them). */
 static void add_wheel_repair(struct diag_windows *n, struct diag_windows_finding *f,
                              const struct winldr_request *r)
 {
     static const struct {
-        const char *dll, *library, *wheels, *wheels_13;
+        const char *dll, *library, *wheels, *wheels_13, *folder;
     } rows[] = {
-        {"cublas64_12.dll", "cuBLAS", "nvidia-cublas-cu12 nvidia-cuda-runtime-cu12", NULL},
-        {"cublasLt64_12.dll", "cuBLAS", "nvidia-cublas-cu12 nvidia-cuda-runtime-cu12", NULL},
-        {"cublas64_13.dll", "cuBLAS", "\"nvidia-cublas<14\" \"nvidia-cuda-runtime<14\"", NULL},
-        {"cublasLt64_13.dll", "cuBLAS", "\"nvidia-cublas<14\" \"nvidia-cuda-runtime<14\"", NULL},
-        {"cudnn64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\""},
-        {"cudnn_graph64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\""},
-        {"cudnn_ops64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\""},
-        {"cudnn_cnn64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\""},
-        {"cudnn_ops_infer64_8.dll", "cuDNN", "\"nvidia-cudnn-cu12<9\"", NULL},
-        {"cudnn_cnn_infer64_8.dll", "cuDNN", "\"nvidia-cudnn-cu12<9\"", NULL},
+        {"cublas64_12.dll", "cuBLAS", "nvidia-cublas-cu12 nvidia-cuda-runtime-cu12", NULL,
+         "nvidia\\cublas\\bin"},
+        {"cublasLt64_12.dll", "cuBLAS", "nvidia-cublas-cu12 nvidia-cuda-runtime-cu12", NULL,
+         "nvidia\\cublas\\bin"},
+        {"cublas64_13.dll", "cuBLAS", "\"nvidia-cublas<14\" \"nvidia-cuda-runtime<14\"", NULL,
+         "nvidia\\cu13\\bin\\x86_64"},
+        {"cublasLt64_13.dll", "cuBLAS", "\"nvidia-cublas<14\" \"nvidia-cuda-runtime<14\"", NULL,
+         "nvidia\\cu13\\bin\\x86_64"},
+        {"cudnn64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\"",
+         "nvidia\\cudnn\\bin"},
+        {"cudnn_graph64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\"",
+         "nvidia\\cudnn\\bin"},
+        {"cudnn_ops64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\"",
+         "nvidia\\cudnn\\bin"},
+        {"cudnn_cnn64_9.dll", "cuDNN", "\"nvidia-cudnn-cu12>=9\"", "\"nvidia-cudnn-cu13>=9\"",
+         "nvidia\\cudnn\\bin"},
+        {"cudnn_ops_infer64_8.dll", "cuDNN", "\"nvidia-cudnn-cu12<9\"", NULL, "nvidia\\cudnn\\bin"},
+        {"cudnn_cnn_infer64_8.dll", "cuDNN", "\"nvidia-cudnn-cu12<9\"", NULL, "nvidia\\cudnn\\bin"},
     };
     const char *missing = winldr_path_base(r->name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -182,7 +190,9 @@ static void add_wheel_repair(struct diag_windows *n, struct diag_windows_finding
             const char *says =
                 arena_printf(n->arena, "install %s and put its folder on PATH", rows[i].library);
             diag_windows_add_repair(
-                n, f, diag_windows_pip(n, says, is_13 ? rows[i].wheels_13 : rows[i].wheels));
+                n, f,
+                diag_windows_pip_on_path(n, says, is_13 ? rows[i].wheels_13 : rows[i].wheels,
+                                         winldr_path_join(n->arena, n->py->site, rows[i].folder)));
         }
     }
     if (winldr_name_is(missing, "zlibwapi.dll")) {
