@@ -307,13 +307,25 @@ static int look_at_image(struct work *w, struct image *im, struct progress *p)
                 : status;
 }
 
+/* Whether --env or --unset names the variable. */
+static bool is_given(const struct cli_target *t, const char *key)
+{
+    for (size_t i = 0; i < t->given.n; i++) {
+        struct str rest = str_of(t->given.items[i]);
+        if (str_is(str_cut(&rest, '='), key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What the image's configuration sets, less what the command line says. */
 static void take_environment(struct cli_target *t, const struct image *im)
 {
     for (size_t i = 0; i < im->env.n; i++) {
         struct str rest = str_of(im->env.items[i]), name = str_cut(&rest, '=');
         const char *key = str_dup(&t->arena, name);
-        if (!cli_env_get(&t->env, key) || (strcmp(key, "PATH") == 0 && !t->env_given)) {
+        if (!is_given(t, key) && (!cli_env_get(&t->env, key) || strcmp(key, "PATH") == 0)) {
             (void)cli_env_set(&t->env, &t->arena, im->env.items[i]); // without '=' it is none
         }
     }

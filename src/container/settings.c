@@ -238,6 +238,21 @@ static void note_build(struct container_work *w)
     }
 }
 
+/* NVIDIA's hook and runtime refuse the container then; engines with a CDI specification do not. */
+static void note_requirement(struct container_work *w, const struct diag_finding *f)
+{
+    enum container_format format = w->q->format;
+    bool by_hook = format == CONTAINER_DOCKER || format == CONTAINER_COMPOSE ||
+                   format == CONTAINER_DEVCONTAINER || format == CONTAINER_KUBERNETES ||
+                   format == CONTAINER_DEPLOYMENT;
+    if (f->cause == DIAG_DRIVER_OLD_IMAGE && by_hook) {
+        container_note(w, arena_printf(w->a,
+                                       "%s NVIDIA_DISABLE_REQUIRE=true starts it without the "
+                                       "check, at your own risk.",
+                                       f->summary));
+    }
+}
+
 /* The repairs of what is wrong with the image itself. */
 static void repair_image(struct container_work *w)
 {
@@ -250,6 +265,7 @@ static void repair_image(struct container_work *w)
         const struct diag_finding *f = r->findings.items[i];
         struct diag_variable v;
         bool done = finding_is_settled(w, f);
+        note_requirement(w, f);
         if (f->severity != DIAG_ERROR || f->stage == DIAG_STAGE_MACHINE) {
             continue;
         }

@@ -416,6 +416,7 @@ void diag_rule_injected(struct diag *d)
     }
     if (d->m->host_elsewhere) {
         asks_for_none(d);
+        diag_image_requires(d);
         has_driver(d);
     }
 }

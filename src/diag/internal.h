@@ -81,6 +81,9 @@ bool diag_is_driver_library(struct diag *d, const char *name);
 /* The same, of those that a container is given by NVIDIA_DRIVER_CAPABILITIES (injected.c). */
 bool diag_is_driver_part(const char *name);
 
+/* What the image asks of the host's driver, and that has not (require.c). */
+void diag_image_requires(struct diag *d);
+
 /* Whether only a use of the GPU that its object was built for makes the request, while the machine
  * has a GPU of the other vendor and none of this one: what is wrong then is the build (builds.c).
  */

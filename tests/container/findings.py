@@ -316,6 +316,59 @@ def video(t, bad):
     return {"Env": [*PYTHON["Env"], *variables], "Cmd": PYTHON["Cmd"]}
 
 
+# What an image requires, and whether driver 550.90.07 is refused: libnvidia-container's src/cli/dsl.c.
+REQUIRED = (
+    ("cuda>=12.4", False), ("cuda>=12.6", True), ("cuda>=13.0", True), ("driver>=560", True),
+    ("driver>=550,driver<551", False), ("driver!=550.90.07", True), ("driver=550.90.07", False),
+    ("cuda>=12.6 driver>=550,driver<551", False),
+    ("cuda>=12.6 brand=tesla,driver>=470,driver<471", True),
+    # Which brand the driver reports is unknown, and so is a CUDA that no toolkit has.
+    ("cuda>=12.6 brand=tesla,driver>=550,driver<551", False), ("cuda>=99.0", False),
+    ("", False), ("no condition", False))
+
+
+def requirements(exe, folder):
+    """A container whose NVIDIA_REQUIRE_* its host's driver does not meet is not started."""
+    place = folder / "requirements"
+    image, host = Tree(place / "image"), Tree(place / "host")
+    config = cuda_12(image, False)
+    host.machine(GEFORCE)
+    path = archive(place, "image", image, config)
+    for value, refused in REQUIRED:
+        for more in ((), ("--env", "NVIDIA_DISABLE_REQUIRE=true")):
+            status, document = look(exe, path, host.top, "--env", f"NVIDIA_REQUIRE_CUDA={value}", *more)
+            found = [f for f in document["findings"] if f["cause"] == "driver-too-old-for-image"]
+            check(f"{value} {more}: refused", len(found) == (refused and not more) and status == 0,
+                  (status, shown(document)))
+    for form in ("docker", "compose", "kubernetes", "podman"):
+        done = subprocess.run([str(exe), "container", form, str(path), "--host", str(host.top), "--env",
+                               "NVIDIA_REQUIRE_CUDA=cuda>=12.6"], capture_output=True, text=True,
+                              timeout=60, check=False)
+        told = done.stdout + done.stderr
+        check(f"{form}: what the requirement means is said",
+              ("NVIDIA_DISABLE_REQUIRE=true" in told) == (form != "podman"), told)
+
+
+def variables(exe, folder):
+    """--env and --unset change the variable that they name, and no other of the image."""
+    place = folder / "variables"
+    image, host = Tree(place / "image"), Tree(place / "host")
+    config = cuda_12(image, False)
+    host.machine(GEFORCE)
+    path = archive(place, "image", image,
+                   {**config, "Env": [*config["Env"], "NVIDIA_REQUIRE_CUDA=cuda>=13.0"]})
+    for arguments, errors, refused in (
+            ((), 0, 1), (("--env", "OTHER=1"), 0, 1), (("--unset", "OTHER"), 0, 1),
+            (("--env", "PATH=/nowhere"), 1, 1), (("--env", "NVIDIA_REQUIRE_CUDA="), 0, 0),
+            (("--unset", "NVIDIA_REQUIRE_CUDA"), 0, 0)):
+        _, document = look(exe, path, host.top, *arguments)
+        found = [(f["severity"], f["cause"]) for f in document["findings"]]
+        check(f"{arguments}: the image's other variables stay",
+              [len([f for f in found if f[0] == "error"]),
+               len([f for f in found if f[1] == "driver-too-old-for-image"])] == [errors, refused],
+              shown(document))
+
+
 # ---------------------------------------------------------------- whose libcuda
 
 OWN = "/opt/old"     # where the image has one of its own
@@ -645,6 +698,8 @@ def main():
         for story in STORIES:
             story.tell(exe, Path(temporary))
         of_processors(exe, Path(temporary))
+        requirements(exe, Path(temporary))
+        variables(exe, Path(temporary))
         whose_libcuda(exe, Path(temporary))
         of_gpu_programs(exe, Path(temporary))
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
