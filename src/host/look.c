@@ -347,7 +347,7 @@ static void read_cache(struct host_look *l)
     if (root_read(l->root, l->arena, "/etc/ld.so.cache", CACHE_BYTES_MAX, &bytes) < 0) {
         return;
     }
-    ldso_cache_parse(l->arena, bytes.s, bytes.n, &l->cache);
+    ldso_cache_parse(bytes.s, bytes.n, &l->cache);
     for (uint32_t i = 0; i < l->cache.n; i++) {
         if (l->cached.n == CACHED_MAX) {
             root_note_cut(l->root,

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { OLD_HEADER = 16, OLD_ENTRY = 12, NEW_HEADER = 48, NEW_ENTRY = 24, HWCAPS_MAX = 64 };
+enum { OLD_HEADER = 16, OLD_ENTRY = 12, NEW_HEADER = 48, NEW_ENTRY = 24 };
 
 /* The cache is written in the byte order of its machine, and read only on that one. */
 static uint32_t u32(const unsigned char *p)
@@ -30,7 +30,7 @@ static const char *string_at(const struct ldso_cache *c, uint32_t offset)
 
 /* Extension area: magic 0xeaa42174, count, then { tag, flags, offset, size } each; tag 1 is the
  * array of hwcaps names. Offsets count from the start of the file, even behind an old header. */
-static void read_extension(struct arena *a, struct ldso_cache *c, uint32_t offset)
+static void read_extension(struct ldso_cache *c, uint32_t offset)
 {
     size_t base = offset;
     if (offset == 0 || (offset & 3) || base > c->size || c->size - base < 8 ||
@@ -48,17 +48,12 @@ static void read_extension(struct arena *a, struct ldso_cache *c, uint32_t offse
         if (tag != 1 || where > c->size || size > c->size - where) {
             continue;
         }
-        uint32_t n = size / 4 < HWCAPS_MAX ? size / 4 : HWCAPS_MAX;
-        uint32_t *names = arena_array(a, n, sizeof *names);
-        for (uint32_t k = 0; k < n; k++) {
-            names[k] = u32(c->data + where + (size_t)k * 4);
-        }
-        c->hwcaps = names;
-        c->n_hwcaps = n;
+        c->hwcaps = c->data + where;
+        c->n_hwcaps = size / 4;
     }
 }
 
-static bool parse_new(struct arena *a, struct ldso_cache *c, size_t at)
+static bool parse_new(struct ldso_cache *c, size_t at)
 {
     static const char magic[] = "glibc-ld.so.cache1.1";
     if (at > c->size || c->size - at < NEW_HEADER ||
@@ -81,11 +76,11 @@ static bool parse_new(struct arena *a, struct ldso_cache *c, size_t at)
     c->n = n;
     c->strings = at;
     c->n_strings = c->size - at;
-    read_extension(a, c, u32(c->data + at + 32));
+    read_extension(c, u32(c->data + at + 32));
     return true;
 }
 
-void ldso_cache_parse(struct arena *a, const void *data, size_t size, struct ldso_cache *ret)
+void ldso_cache_parse(const void *data, size_t size, struct ldso_cache *ret)
 {
     static const char old_magic[] = "ld.so-1.7.0";
     struct ldso_cache *c = ret;
@@ -94,7 +89,7 @@ void ldso_cache_parse(struct arena *a, const void *data, size_t size, struct lds
         c->why_unused = "it is larger than 4 GiB";
         return;
     }
-    if (parse_new(a, c, 0)) {
+    if (parse_new(c, 0)) {
         return;
     }
     if (size < OLD_HEADER || memcmp(data, old_magic, sizeof old_magic - 1) != 0) {
@@ -107,7 +102,7 @@ void ldso_cache_parse(struct arena *a, const void *data, size_t size, struct lds
         return;
     }
     size_t end = OLD_HEADER + (size_t)n * OLD_ENTRY;
-    if (parse_new(a, c, (end + 7) & ~(size_t)7)) {
+    if (parse_new(c, (end + 7) & ~(size_t)7)) {
         return;
     }
     c->entries = OLD_HEADER;
@@ -184,7 +179,7 @@ static bool flags_fit(const struct ldso_cache_key *key, uint32_t flags)
 static size_t hwcaps_priority(const struct ldso_cache *c, const struct ldso_cache_key *key,
                               uint32_t index)
 {
-    uint32_t at = index < c->n_hwcaps ? c->hwcaps[index] : 0;
+    uint32_t at = index < c->n_hwcaps ? u32(c->hwcaps + (size_t)index * 4) : 0;
     const char *name = at && at < c->size && memchr(c->data + at, 0, c->size - at)
                            ? (const char *)c->data + at
                            : NULL;

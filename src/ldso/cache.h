@@ -23,10 +23,10 @@ struct ldso_cache {
     const char *why_unused; // why the loader ignores the file, or NULL
     size_t entries;         // offset of the table
     uint32_t n;
-    size_t strings;         // string offsets count from here
-    size_t n_strings;       // bytes of string data behind it
-    bool is_new;            // 24-byte entries
-    const uint32_t *hwcaps; // offsets of the glibc-hwcaps names (in host order), n_hwcaps of them
+    size_t strings;              // string offsets count from here
+    size_t n_strings;            // bytes of string data behind it
+    bool is_new;                 // 24-byte entries
+    const unsigned char *hwcaps; // offsets of the glibc-hwcaps names, n_hwcaps of four bytes
     uint32_t n_hwcaps;
 };
 
@@ -43,7 +43,7 @@ struct ldso_cache_key {
 
 /* Parses the bytes of a cache file; data must outlive the cache. Never fails: a cache that the
  * loader would ignore has why_unused set and no entries. */
-void ldso_cache_parse(struct arena *a, const void *data, size_t size, struct ldso_cache *ret);
+void ldso_cache_parse(const void *data, size_t size, struct ldso_cache *ret);
 
 /* The path the loader would try for `name`, or NULL. Points into the file. */
 const char *ldso_cache_find(const struct ldso_cache *c, const char *name,

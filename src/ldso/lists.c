@@ -198,7 +198,7 @@ static struct ldso_cache *store_read_cache(struct ldso_store *store, const char 
         cache->why_unused = "out of memory";
         return cache;
     }
-    ldso_cache_parse(a, data, size, cache);
+    ldso_cache_parse(data, size, cache);
     if (cache->why_unused) {
         cache->why_unused = arena_printf(a, "%s is ignored: %s", path, cache->why_unused);
     }

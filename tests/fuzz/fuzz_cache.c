@@ -22,10 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char *const hwcaps[] = {"x86-64-v3", "x86-64-v2"};
     const struct ldso_cache_key key = {
         .flags = {0x0303}, .n_flags = 1, .glibc_minor = 36, .hwcaps = hwcaps, .n_hwcaps = 2};
-    struct arena arena;
-    arena_init(&arena, (size_t)256 << 20, NULL, NULL);
     struct ldso_cache cache;
-    ldso_cache_parse(&arena, data, size, &cache);
+    ldso_cache_parse(data, size, &cache);
     for (uint32_t i = 0; i < cache.n; i++) {
         const char *name, *path;
         if (!ldso_cache_entry(&cache, i, &name, &path)) {
@@ -44,6 +42,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (found) {
         check_text(&cache, found);
     }
-    arena_release(&arena);
     return 0;
 }
