@@ -16,11 +16,16 @@ enum { NODES_MAX = 512, BANKS_MAX = 16, HEAP_PUBLIC = 1, HEAP_PRIVATE = 2 };
 static uint64_t bank_bytes(struct host_look *l, const char *node)
 {
     uint64_t sum = 0;
-    for (int bank = 0; bank < BANKS_MAX; bank++) {
+    for (int bank = 0;; bank++) {
         struct str text;
         uint64_t heap, size;
         if (host_read(l, arena_printf(l->arena, "%s/mem_banks/%d/properties", node, bank), &text) <
             0) {
+            break;
+        }
+        if (bank == BANKS_MAX) {
+            root_note_cut(l->root, "%s has more than %d banks of memory; the others do not count",
+                          node, BANKS_MAX);
             break;
         }
         if (host_parse_property(text, "heap_type", &heap) &&

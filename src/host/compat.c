@@ -61,7 +61,8 @@ void host_compat_parse(struct arena *a, struct str section, struct host_compat *
     const json_t *branches = json_object_get(doc, "driver");
     *ret = (struct host_compat){.has_note = json_is_object(doc)};
     ret->cuda = cuda ? arena_strdup(a, cuda) : NULL;
-    for (size_t i = 0; i < json_array_size(branches) && i < BRANCHES_MAX; i++) {
+    size_t n = json_array_size(branches);
+    for (size_t i = 0; i < n && n <= BRANCHES_MAX; i++) { // more of them: not stated
         json_int_t branch = json_integer_value(json_array_get(branches, i));
         if (branch > 0) {
             VEC_PUSH(a, &ret->branches, (uint64_t)branch);

@@ -37,7 +37,7 @@ static bool smallest(struct host_look *l, const char *top, const char *path, rea
     enum { DEPTH_MAX = 64 };
     bool found = false;
     const char *folder = path;
-    for (int depth = 0; depth < DEPTH_MAX; depth++) {
+    for (int depth = 0;; depth++) {
         uint64_t value;
         const char *where;
         if (read(l, path_normal(l->arena, path_join(l->arena, top, folder + 1)), &value, &where) &&
@@ -45,6 +45,13 @@ static bool smallest(struct host_look *l, const char *top, const char *path, rea
             *ret = value, *ret_where = where, found = true;
         }
         if (strcmp(folder, "/") == 0) {
+            break;
+        }
+        if (depth == DEPTH_MAX) {
+            root_note_cut(l->root,
+                          "the control group of this process is deeper than %d folders; "
+                          "limits of those above were not read",
+                          DEPTH_MAX);
             break;
         }
         folder = path_dir(l->arena, folder);

@@ -70,6 +70,23 @@ static void a_note_without_drivers(void **state)
     assert_int_equal(c.branches.n, 0);
 }
 
+/* More drivers than are read: for which it is is not stated, and none is excluded. */
+static void a_note_of_many_drivers(void **state)
+{
+    (void)state;
+    for (size_t n = 64; n <= 65; n++) {
+        char many[600] = "{\"CUDA version\":\"12.2\",\"driver\":[1";
+        for (size_t i = 1; i < n; i++) {
+            (void)snprintf(many + strlen(many), sizeof many - strlen(many), ",%zu", i + 1);
+        }
+        (void)snprintf(many + strlen(many), sizeof many - strlen(many), "]}");
+        struct host_compat c;
+        host_compat_parse(&arena, section("NVIDIA Corporation", many, 4, strlen(many)), &c);
+        assert_true(c.has_note);
+        assert_int_equal(c.branches.n, n > 64 ? 0 : n);
+    }
+}
+
 static void no_notes(void **state)
 {
     struct host_compat c;
@@ -189,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_note, start, finish),
         cmocka_unit_test_setup_teardown(a_note_without_drivers, start, finish),
+        cmocka_unit_test_setup_teardown(a_note_of_many_drivers, start, finish),
         cmocka_unit_test_setup_teardown(what_is_one, start, finish),
         cmocka_unit_test_setup_teardown(after_a_run, start, finish),
         cmocka_unit_test_setup_teardown(no_notes, start, finish),
