@@ -6,7 +6,7 @@
 
 #include "launch/start.h"
 
-enum { HEAD_BYTES = 4096, LINE_BYTES_MAX = 255, LINES_MAX = 5, WORDS_MAX = 4096 };
+enum { HEAD_BYTES = 4096, LINE_BYTES_MAX = 255, LINES_MAX = 5 };
 
 const char *launch_program_kind_name(enum launch_program_kind kind)
 {
@@ -187,7 +187,7 @@ static int use_line(struct launch_start *s, const char *path, struct str head,
         VEC_PUSH(s->a, &all, str_dup(s->a, argument));
     }
     VEC_PUSH(s->a, &all, path);
-    for (size_t i = 0; i < w->n && i < WORDS_MAX; i++) {
+    for (size_t i = 0; i < w->n; i++) {
         VEC_PUSH(s->a, &all, w->items[i]);
     }
     if (!*program || !interpreter || launch_start_may_execute(s, interpreter) < 0) {
@@ -338,7 +338,7 @@ int launch_program_find(struct root *r, struct arena *a, const struct launch_com
         *ret = (struct launch_program){.absent = rc == -ENOENT && c->n ? c->words[0] : NULL};
         return rc;
     }
-    for (size_t i = 1; i < c->n && i < WORDS_MAX; i++) {
+    for (size_t i = 1; i < c->n; i++) {
         VEC_PUSH(a, &words, c->words[i]);
     }
     rc = launch_start_file(&s, out.file, &words, false);

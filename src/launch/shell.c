@@ -8,10 +8,7 @@
 #include "launch/shell.h"
 #include "launch/start.h"
 
-enum {
-    POSITIONALS_MAX = 1024,
-    UNSURE_MAX = 64,
-};
+enum { UNSURE_MAX = 64 };
 
 /* ------------------------------------------------------------------ what is found */
 
@@ -207,7 +204,7 @@ static void shell_set_words(struct shell *h, const launch_words *w)
         return;
     }
     launch_words all = {0};
-    for (size_t i = 2; i < w->n && i < POSITIONALS_MAX; i++) {
+    for (size_t i = 2; i < w->n; i++) {
         VEC_PUSH(h->s->a, &all, w->items[i]);
     }
     h->positionals = all;
@@ -406,7 +403,7 @@ static int shell_read_all(struct launch_start *s, const char *name, const char *
                           struct str text, const launch_words *positionals)
 {
     struct shell h = {.s = s, .name = name, .file = file};
-    for (size_t i = 0; i < positionals->n && i < POSITIONALS_MAX; i++) {
+    for (size_t i = 0; i < positionals->n; i++) {
         VEC_PUSH(s->a, &h.positionals, positionals->items[i]);
     }
     if (memchr(text.s, '\0', text.n)) {

@@ -231,7 +231,8 @@ bool launch_shell_take_all_words(struct shell *h, struct str *text, launch_words
         size_t n = strlen(forms[i]);
         if (str_starts(*text, forms[i]) && (text->n == n || strchr(" \t\r\n;&|<>()", text->s[n]))) {
             for (size_t k = 0; k < h->positionals.n && out->n < WORDS_MAX; k++) {
-                VEC_PUSH(h->s->a, out, h->positionals.items[k]);
+                bool last = out->n + 1 == WORDS_MAX; // those behind it are not known
+                VEC_PUSH(h->s->a, out, last ? launch_unknown : h->positionals.items[k]);
             }
             text->s += n, text->n -= n;
             return true;

@@ -212,8 +212,39 @@ static void search_path(void **state)
     assert_int_equal(launch_program_find(&w->root, &w->a, &c, &p), -ENOENT);
 }
 
+/* What is started stands behind as many words as there are, or counts as unknown. */
+static void many_words(void **state)
+{
+    struct world *w = *state;
+    put_text(w, "/venv/bin/with", "#!/bin/sh\nexec env \"$@\"\n");
+    static const struct {
+        const char *first;
+        size_t n;
+        const char *wanted;
+    } cases[] = {
+        {"env", 5000, "python /usr/bin/env /usr/bin/python3 script=/home/a.py"},
+        {"with", 3000, "python /venv/bin/with /usr/bin/python3 script=/home/a.py"},
+        {"with", 5000, "starter /venv/bin/with - unseen"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *words[5003];
+        size_t n = 0;
+        words[n++] = cases[i].first;
+        while (n <= cases[i].n) {
+            words[n++] = "A=1";
+        }
+        words[n++] = "python3";
+        words[n++] = "a.py";
+        struct launch_command c = {words, n, "/venv/bin:/usr/bin:/bin", "/home", NULL, 0};
+        struct launch_program p;
+        assert_int_equal(launch_program_find(&w->root, &w->a, &c, &p), 0);
+        assert_string_equal(shown(&w->a, &p), cases[i].wanted);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(commands), cmocka_unit_test(search_path)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(commands), cmocka_unit_test(search_path),
+                                       cmocka_unit_test(many_words)};
     return cmocka_run_group_tests(tests, start, finish);
 }
