@@ -592,7 +592,7 @@ static int read_question(struct kb *kb, const char *text, const char *const *giv
     for (size_t i = 0; rc == 0 && i < n_given; i++) {
         rc = question_give(kb, kb->arena, ret, given[i], err);
     }
-    return rc;
+    return rc < 0 ? rc : question_whole(ret, err);
 }
 
 int kb_ask(struct kb *kb, const char *text, const char *const *given, size_t n_given,

@@ -71,9 +71,12 @@ static void read_code(struct reading *r, size_t i)
 {
     struct question *q = r->q;
     uint64_t number;
-    if (q->n_codes < QUESTION_LIST_MAX && str_u64(str_of(q->words[i]), &number) &&
-        number <= 1000000) {
-        q->codes[q->n_codes++] = (int)number;
+    if (str_u64(str_of(q->words[i]), &number) && number <= 1000000) {
+        if (q->n_codes < QUESTION_LIST_MAX) {
+            q->codes[q->n_codes++] = (int)number;
+        } else {
+            q->too_many = true;
+        }
         q->named |= NAMED_CODE;
         r->claims[i] = CLAIM_DONE;
     }
@@ -157,6 +160,17 @@ int reading_open(struct reading *r, struct gm_err *err)
     rc = rc < 0 ? rc : kb_glibcs(r->kb, &r->glibcs, err);
     rc = rc < 0 ? rc : kb_traits(r->kb, &r->traits, err);
     return rc < 0 ? rc : kb_compats(r->kb, &r->compats, err);
+}
+
+int question_whole(const struct question *q, struct gm_err *err)
+{
+    bool more = q->too_many || q->others.more || q->globs.more;
+    for (size_t i = 0; i < KEYS; i++) {
+        more |= q->values[i].more;
+    }
+    return more ? gm_err_set(err, GM_ERR_USAGE, "a question has at most %d values of one kind",
+                             QUESTION_LIST_MAX)
+                : 0;
 }
 
 int question_read(struct kb *kb, struct arena *a, const char *text, struct question *ret,

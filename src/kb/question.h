@@ -53,6 +53,7 @@ enum named {
 struct question_values {
     const char *items[QUESTION_LIST_MAX];
     size_t n;
+    bool more; // than fit
 };
 
 /* Versions of the package: from `from` to `to`, both included unless said otherwise; equal where
@@ -94,7 +95,8 @@ struct question {
     const char *words[QUESTION_WORDS_MAX]; // lower case, without punctuation; "/" is a word
     const char *raw[QUESTION_WORDS_MAX];   // the same as they were written
     size_t n;
-    bool too_long;                           // there were more words
+    bool too_long; // there were more words
+    bool too_many; // versions or codes than fit; of the others, `more` says it
     const char *unknown[QUESTION_WORDS_MAX]; // words that are not understood, as they were written
     size_t n_unknown;
     unsigned named, asked, said;   // enum named, asked, said
@@ -122,6 +124,9 @@ int question_read(struct kb *kb, struct arena *a, const char *text, struct quest
  * is not one of it. */
 int question_give(struct kb *kb, struct arena *a, struct question *q, const char *text,
                   struct gm_err *err) GM_CHECK;
+
+/* GM_ERR_USAGE if the question, with what was given, has more values of one kind than fit. */
+int question_whole(const struct question *q, struct gm_err *err) GM_CHECK;
 
 /* "cuda": the name of a key in the exact form; NULL behind the last. The values of a key that has a
  * few of its own, such as "linux" of "os"; NULL behind the last. */

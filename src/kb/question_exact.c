@@ -61,6 +61,7 @@ static void merge_values(struct question_values *to, const struct question_value
     for (size_t i = 0; i < from->n; i++) {
         reading_value_add(to, from->items[i]);
     }
+    to->more |= from->more;
 }
 
 /* A value that a sentence would be read for: "gpu=RTX 5090", "library=libcudnn.so.9". The reading

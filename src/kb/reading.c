@@ -71,6 +71,8 @@ void reading_value_add(struct question_values *values, const char *text)
     }
     if (values->n < QUESTION_LIST_MAX) {
         values->items[values->n++] = text;
+    } else {
+        values->more = true;
     }
 }
 

@@ -66,6 +66,8 @@ void reading_range_add(struct question *q, const struct question_span *span)
 {
     if (q->n_spans < QUESTION_LIST_MAX) {
         q->spans[q->n_spans++] = *span;
+    } else {
+        q->too_many = true;
     }
     q->version = q->version ? q->version : span->from ? span->from : span->to;
     q->named |= NAMED_VERSION;
