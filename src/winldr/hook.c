@@ -114,6 +114,11 @@ static bool read_tuple(struct winldr_files *f, struct str text, const char *name
             VEC_PUSH(f->arena, ret, site ? winldr_path_full(f->arena, site, item) : item);
             line = (struct str){line.s + end + 3, line.n - end - 3};
         }
+        if (line.n) {
+            root_note_cut(f->root,
+                          "a start-up hook lists more than %d items; what it does is unknown",
+                          ITEMS_MAX);
+        }
         return line.n == 0;
     }
     return false;
