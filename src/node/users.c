@@ -10,9 +10,9 @@ enum {
     PROCESSES_MAX = 65536,
     FILES_MAX = 65536, // of one process
     THREADS_MAX = 4096,
-    MAJORS_MAX = 16,
+    MAJORS_MAX = 512, // CHRDEV_MAJOR_MAX of Linux, include/linux/fs.h
     ANCESTORS_MAX = 64,
-    STATUS_BYTES_MAX = 16 << 10,
+    STATUS_BYTES_MAX = 1 << 20, // with all of NGROUPS_MAX (65536) groups; linux/limits.h
 };
 
 enum { NVIDIA_MAJOR = 195, DRM_MAJOR = 226, DRM_RENDER_MINOR = 128 }; // Linux: devices.txt
