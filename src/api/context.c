@@ -135,13 +135,14 @@ const char *const *api_texts(struct gm_context *gm, const char *const *items, si
     return copy;
 }
 
+/* NULL: its path is longer than any that is read here. */
 static const char *working_directory(struct gm_context *gm)
 {
     size_t size = 4096;
     char *cwd = arena_alloc(&gm->work, size);
     while (!getcwd(cwd, size)) {
         if (errno != ERANGE || size > WORKING_DIRECTORY_MAX) {
-            return "/";
+            return errno == ERANGE ? NULL : "/";
         }
         size *= 2;
         cwd = arena_alloc(&gm->work, size);
@@ -172,6 +173,9 @@ int api_asked(struct gm_context *gm, const struct gm_target *asked,
         .cwd = t.cwd ? t.cwd : working_directory(gm),
         .uid = getuid(),
     };
+    if (!ret->cwd) {
+        return gm_err_set(&gm->err, GM_ERR_LIMIT, "the path of the working directory is too long");
+    }
     return ret->cwd[0] == '/' ? GM_OK
                               : gm_err_set(&gm->err, GM_ERR_USAGE,
                                            "the working directory %s is not absolute", ret->cwd);
