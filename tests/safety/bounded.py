@@ -307,14 +307,17 @@ def host_faults(exe, top):
     loader = top / LOADER[1:]
     loader.parent.mkdir()
     loader.write_bytes(Path(LOADER).read_bytes())
-    for folder in ("proc/self", "sys/bus/pci/devices", "etc/nvidia-container-runtime"):
+    for folder in ("proc/self", "sys/bus/pci/devices", "etc/nvidia-container-runtime", "sys/fs/cgroup"):
         (top / folder).mkdir(parents=True)
+    (top / "sys/fs/cgroup/cgroup.controllers").write_text("cpu memory\n")
     mount = "22 1 0:20 / /m{} rw - tmpfs tmpfs rw\n"
     cases = (("", "proc/self/mountinfo", mount.format(0)),
              ("mountinfo has more than 20000 lines", "proc/self/mountinfo",
               "".join(mount.format(i) for i in range(20001))),
              ("config.toml has more than 20000 lines", "etc/nvidia-container-runtime/config.toml",
-              "[nvidia-container-cli]\n" + "a = 1\n" * 20001))
+              "[nvidia-container-cli]\n" + "a = 1\n" * 20001),
+             ("", "proc/self/cgroup", "0::" + "/a" * 64 + "\n"),
+             ("deeper than 64 folders", "proc/self/cgroup", "0::" + "/a" * 65 + "\n"))
     for wanted, name, text in cases:
         (top / name).write_text(text)
         done = subprocess.run([str(exe), "check", "--root", str(top), "/main"], capture_output=True,
@@ -326,6 +329,29 @@ def host_faults(exe, top):
         (top / name).write_text("")
 
 
+def bank_faults(exe, top):
+    """A GPU of AMD with more banks of memory than are added up."""
+    main, bus = top / "main", top / "sys/bus/pci/devices/0000:03:00.0"
+    node = top / "sys/class/kfd/kfd/topology/nodes/1"
+    room(0x400)
+    main.write_bytes(library({}))
+    main.chmod(0o755)
+    bus.mkdir(parents=True)
+    for name, value in (("vendor", "0x1002"), ("device", "0x73bf"), ("class", "0x030000")):
+        (bus / name).write_text(value + "\n")
+    for bank in range(17):
+        (node / f"mem_banks/{bank}").mkdir(parents=True)
+        (node / f"mem_banks/{bank}/properties").write_text("heap_type 1\nsize_in_bytes 1073741824\n")
+        (node / "properties").write_text("simd_count 160\ngfx_target_version 100300\nlocation_id 768\n")
+        if bank < 15:
+            continue
+        done = subprocess.run([str(exe), "check", "--root", str(top), "/main"], capture_output=True,
+                              text=True, timeout=60, check=False)
+        found = " ".join(done.stdout.split())
+        if ("more than 16 banks" in found) != (bank == 16) or (bank == 16 and done.returncode not in (1, 3)):
+            yield f"{bank + 1}: status {done.returncode}: {found[-500:]}"
+
+
 def question_faults(exe, top):
     """A question of more words than are read is refused."""
     for count, status in ((60, (0, 1, 2, 3)), (65, (2,))):
@@ -333,6 +359,14 @@ def question_faults(exe, top):
                               timeout=60, check=False, cwd=top)
         if done.returncode not in status or ("has at most 64 words" in done.stderr) != (count > 64):
             yield f"{count}: status {done.returncode}: {(done.stdout + done.stderr)[:300]}"
+    for count in (8, 9):
+        minors = [f"2.{i}" for i in range(count)]
+        for asked in (["does driver 525 support cuda " + " ".join(f"12.{i}" for i in range(count))],
+                      ["does torch run with python 3.8", *(f"--with=torch={m}" for m in minors)]):
+            done = subprocess.run([str(exe), "kb", *asked], capture_output=True, text=True, timeout=60,
+                                  check=False, cwd=top)
+            if ("has at most 8 values" in done.stderr) != (count > 8) or (count > 8) != (done.returncode == 2):
+                yield f"{asked}: status {done.returncode}: {(done.stdout + done.stderr)[:300]}"
 
 
 def known_packages(top, steps):
@@ -511,7 +545,7 @@ def main():
             print(f"FAIL too many libraries: {why}")
         passed += 1
     for faults in (whole_faults, report_faults, journal_faults, folder_faults,
-                   package_faults, cut_faults, conf_faults, mapped_faults, host_faults,
+                   package_faults, cut_faults, conf_faults, mapped_faults, host_faults, bank_faults,
                    question_faults):
         with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
             wrong = [why for why in faults(exe, Path(top)) if why]

@@ -81,7 +81,8 @@ static void a_note_of_many_drivers(void **state)
         }
         (void)snprintf(many + strlen(many), sizeof many - strlen(many), "]}");
         struct host_compat c;
-        host_compat_parse(&arena, section("NVIDIA Corporation", many, 4, (uint32_t)strlen(many)), &c);
+        host_compat_parse(&arena, section("NVIDIA Corporation", many, 4, (uint32_t)strlen(many)),
+                          &c);
         assert_true(c.has_note);
         assert_int_equal(c.branches.n, n > 64 ? 0 : n);
     }
