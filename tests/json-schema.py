@@ -161,6 +161,10 @@ def faults_of(command, status, document):
         if (status == 3) != (document["verdict"] == "unknown"):
             yield f"status {status} with verdict {document['verdict']}"
         return
+    if command == "kb":
+        if (status == 0) != document["known"] or status not in (0, 3):
+            yield f"status {status} with known {document['known']}"
+        return
     if command in ("devices", "choose"):
         if (status == 1) != (document["verdict"] == "broken"):
             yield f"status {status} with verdict {document['verdict']}"
@@ -256,6 +260,9 @@ def cases(top):
             ("container", ["cdi", "--check", "--host", gpu]), ("container", ["cdi", "--host", gpu]),
             ("container", ["cdi"]),
             ("probe", []), ("probe", ["--quick", "--env", "CUDA_VISIBLE_DEVICES="]),
+            ("kb", ["which driver does CUDA 12.4 need"]), ("kb", ["what provides libnvrtc.so.12"]),
+            ("kb", ["newest torch for an RTX 3060"]), ("kb", ["cudnn"]), ("kb", ["is the moon round"]),
+            ("kb", ["newest", "ctranslate2", "--with", "cudnn=8"]),
             ("setup", ["torch"]), ("setup", ["faster-whisper", "--for", "rtx-3060-linux"]),
             ("choose", []), ("choose", ["--root", gpu, "--model", "turbo"]),
             ("choose", [env, "--model", "whisper:large-v3", "--require-gpu"]),
@@ -371,6 +378,9 @@ def main():
             count(name, [])
         except jsonschema.SchemaError as e:
             count(name, [e.message])
+    areas = sorted(p.stem for p in (HERE.parent / "kb").glob("*.json"))
+    count("the areas of the knowledge base",
+          [] if SCHEMAS["kb.schema.json"]["$defs"]["row"]["properties"]["area"]["enum"] == areas else [areas])
     with tempfile.TemporaryDirectory(prefix="gpumend-json.") as folder:
         short = Path(folder) / "short.so"
         cannot = [("why", ["--exe", short]), ("check", [short]), ("fix", [short])]

@@ -123,7 +123,7 @@ static const struct tool tools[] = {
     {"kb",
      "Ask the compatibility base",
      {"kb", "--json"},
-     NULL,
+     "kb",
      "Answers a question about releases that fit together, with sources: \"which driver does CUDA "
      "12.4 need\", \"what provides libnvrtc.so.12\", \"newest ctranslate2 --with cudnn=8\" in "
      "words. "

@@ -56,7 +56,14 @@ class Server:
         return answer
 
     def call(self, tool, modern=False, **arguments):
-        return self.ask("tools/call", {"name": tool, "arguments": arguments}, modern)["result"]
+        result = self.ask("tools/call", {"name": tool, "arguments": arguments}, modern)["result"]
+        if "structuredContent" in result:
+            if not Server.tools:
+                Server.tools = self.ask("tools/list")["result"]["tools"]
+            check(f"{tool} {str(arguments)[:40]}: by its schema", valid(tool, result["structuredContent"]), result)
+        return result
+
+    tools = None  # as the server lists them
 
     def end(self):
         out, err = self.process.communicate(timeout=60)
@@ -98,7 +105,7 @@ def of_eras(exe):
     for t in lists[0]["tools"]:
         check(f"{t['name']}: only looks", t["annotations"]["readOnlyHint"] and not t["annotations"]["destructiveHint"])
         check(f"{t['name']}: schemas of objects", t["inputSchema"]["type"] == "object" and
-              t.get("outputSchema", {"type": "object"}).get("type") == "object")
+              t["outputSchema"]["type"] == "object")
         check(f"{t['name']}: a schema without other files", all(ref.startswith("#") for ref in references(t)))
     error = s.ask("tools/list", {"_meta": {"io.modelcontextprotocol/protocolVersion": "2031-01-01"}})["error"]
     check("a version of the future", error["code"] == -32022 and "2026-07-28" in error["data"]["supported"], error)
