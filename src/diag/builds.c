@@ -189,6 +189,48 @@ static void rule_ctranslate2(struct diag *d, const struct machine *x)
     }
 }
 
+/* ------------------------------------------------------------------ llama-cpp-python */
+
+/* Of the libraries beside libllama.so each backend has one of its own, libggml-BACKEND.so, which
+ * libggml.so needs (ggml/src/CMakeLists.txt: ggml_add_backend_library). These compute on the CPU;
+ * rpc sends work to another machine. */
+static bool is_ggml_of_gpu(const char *name)
+{
+    return str_glob("libggml-*", name) && !str_glob("libggml-base.*", name) &&
+           !str_glob("libggml-cpu*", name) && !str_glob("libggml-blas.*", name);
+}
+
+/* Whether one process has loaded ggml with its backend for the CPU and no other. */
+static bool is_ggml_for_cpu(const struct diag *d)
+{
+    bool cpu = false;
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct ldso_process *p = d->m->processes.items[i]->ldso;
+        for (size_t k = 0; p && k < p->objects.n; k++) {
+            const char *name = path_base(p->objects.items[k]->path);
+            if (is_ggml_of_gpu(name)) {
+                return false;
+            }
+            cpu = cpu || str_glob("libggml-cpu.*", name);
+        }
+    }
+    return cpu;
+}
+
+static void rule_llama(struct diag *d, const struct machine *x)
+{
+    const struct py_dist *dist = built_dist(d, "llama-cpp-python");
+    const struct host_gpu *g = x->nvidia ? x->nvidia : x->amd ? x->amd : x->intel;
+    if (!dist || !g || !is_ggml_for_cpu(d)) {
+        return;
+    }
+    struct diag_finding *f = add_build(d, DIAG_BUILD_WITHOUT_GPU, dist, g, "the CPU alone");
+    diag_evidence(d, f, "libggml.so in %s needs libggml-cpu.so and no other backend", dist->site);
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "Compile llama-cpp-python for the GPU: gpumend setup llama-cpp-python prints the "
+                "steps.");
+}
+
 /* ------------------------------------------------------------------ by the code in the library */
 
 static const struct {
@@ -394,6 +436,7 @@ void diag_rule_builds(struct diag *d)
     if (x.nvidia || x.amd || x.intel) {
         rule_torch(d, &x);
         rule_ctranslate2(d, &x);
+        rule_llama(d, &x);
         rule_objects(d, &x);
         rule_pairs(d, &x);
     }

@@ -167,6 +167,7 @@ struct kb_step {
     struct kb_strs fallback; // cdll: files tried when the first does not exist
     const char *package;     // import: name of the distribution
     const char *path;        // when path-loaded: part of a mapped path
+    const char *unless;      // cdll: a variable that names another file, or NULL
     const char *caller;      // dlopen: "ctypes", "interpreter" or a glob on the calling object
     const char *group;       // dlopen: one that fails ends all later steps of this group
     const char *within;      // use: the module of the application that it imports then, or NULL

@@ -235,10 +235,24 @@ static const char *cdll_file(struct model_run *r, const struct model_imported *b
                                                              : NULL;
 }
 
+/* Whether the file of a step is not opened, as a variable names another one. */
+static bool is_elsewhere(struct model_run *r, const struct model_imported *by,
+                         const struct kb_step *s)
+{
+    const char *value = s->unless ? ldso_getenv(r->p, s->unless) : NULL;
+    if (value && *value) {
+        model_run_unsure(r, arena_printf(r->m->arena,
+                                         "%s is set, so that %s loads another library than its "
+                                         "own, and what that loads is not known",
+                                         s->unless, by->dist->name));
+    }
+    return value && *value;
+}
+
 bool model_step_cdll(struct model_run *r, struct model_imported *by, const struct kb_step *s,
                      bool retry_follows, struct model_cdll *state)
 {
-    const char *path = cdll_file(r, by, s);
+    const char *path = is_elsewhere(r, by, s) ? NULL : cdll_file(r, by, s);
     *state = (struct model_cdll){.done = true, .file = path, .mode = mode_of(s) | LDSO_NOW};
     if (!path) {
         return true; // another build (a CPU build has no such file): nothing to load

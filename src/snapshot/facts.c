@@ -100,6 +100,7 @@ static const char *const kept_variables[] = {
     "LD_TRACE_LOADED_OBJECTS",
     "LD_VERBOSE",
     "LD_WARN",
+    "LLAMA_CPP_LIB_PATH",
     "MAMBA_ROOT_PREFIX",
     "MKL_DEBUG_CPU_TYPE",
     "MKL_DYNAMIC",

@@ -269,6 +269,36 @@ def ctranslate2_for_the_cpu(t, bad):
     ctranslate2_build(t, lambda name: with_sections(name, {}) if bad else cuda_library(name, CT2))
 
 
+def llama(t, *backends):
+    """llama-cpp-python as its build puts it down: each backend is a library that libggml.so needs."""
+    names = ["libggml-%s.so.0" % b for b in ("base", *backends)]
+    for name, needed in ((n, names[:1] if n != names[0] else ()) for n in names):
+        t.lib("%s/llama_cpp/lib/%s" % (t.site, name), needed=list(needed), runpath="$ORIGIN")
+    t.lib(t.site + "/llama_cpp/lib/libggml.so.0", needed=names, runpath="$ORIGIN")
+    t.lib(t.site + "/llama_cpp/lib/libllama.so", soname="libllama.so.0", needed=["libggml.so.0"], runpath="$ORIGIN")
+    t.put(t.site + "/llama_cpp/__init__.py", "")
+    t.put(t.site + "/numpy/__init__.py", "")
+    t.dist("numpy", "2.4.6", ["numpy/__init__.py"])
+    t.dist("llama-cpp-python", "0.3.36", ["llama_cpp/__init__.py", "llama_cpp/lib/libllama.so"], ["numpy>=1.20.0"])
+    return t
+
+
+@case("build-without-gpu", "cpu-only-build", "llama-cpp-python", severity="warning",
+      repair="gpumend setup llama-cpp-python", evidence="no other backend")
+def llama_for_the_cpu(t, bad):
+    """What pip compiles if it is not told for what; the twin has the backend for Vulkan."""
+    t.python().machine(RTX3060)
+    llama(t, "cpu", *() if bad else ("vulkan",))
+
+
+@case("library-missing", "lib-missing", "libggml-cpu.so.0")
+def llama_without_its_backend(t, bad):
+    t.python().machine(MACHINES["cpu-only"][1])
+    llama(t, "cpu")
+    if bad:
+        t.real(t.site + "/llama_cpp/lib/libggml-cpu.so.0").unlink()
+
+
 @case("build-without-gpu", "cpu-only-build", "ctranslate2", severity="warning", repair="from its source",
       evidence="has no code for GPUs")
 def ctranslate2_of_the_index_on_a_jetson(t, bad):

@@ -5,6 +5,7 @@ returns.
 """
 
 from cases import case  # noqa: F401  (its tree is on the path)
+from gpucode import llama
 from gpufile import cuda_library
 from tree import LOADER, MACHINES, MUSL_LOADER, SYSTEM, TAG
 
@@ -97,10 +98,22 @@ def two_engines_for_the_gpu(t):
     return engines(t, ("sm_86", "sm_89"), ("sm_89",))
 
 
+def llama_for_the_cpu(t):
+    t.python().machine(MACHINES["cpu-only"][1])
+    llama(t, "cpu")
+
+
+def llama_with_another_library(t):
+    """Its variable names the folder of another build."""
+    llama_for_the_cpu(t)
+    return {"env": {"LLAMA_CPP_LIB_PATH": "/opt/llama"}}
+
+
 HEALTHY = {
     "healthy-" + build.__name__.replace("_", "-"): (build, verdict) for build, verdict in (
         (left_by_the_other_onnxruntime, "ok"), (built_for_musl, "ok"),
         (python_that_does_not_start, "unknown"), (python_of_normal_imports, "ok"),
         (libcuda_by_library_path, "ok"), (onnxruntime_with_cuda, "unknown"),
         (jaxlib_with_cuda, "unknown"),
-        (one_of_two_engines_for_the_gpu, "unknown"), (two_engines_for_the_gpu, "ok"))}
+        (one_of_two_engines_for_the_gpu, "unknown"), (two_engines_for_the_gpu, "ok"),
+        (llama_for_the_cpu, "ok"), (llama_with_another_library, "unknown"))}
