@@ -29,6 +29,8 @@ class Case:
 
 
 DF_STATIC_TLS = 0x10
+# What onnxruntime-gpu opens since 1.28 when an operator needs it.
+ORT_OPENS = ["libcudnn.so.9", "libcufft.so.12"]
 CASES = []
 
 
@@ -66,8 +68,20 @@ def missing_for_cuda_13(t, bad):
     """The packages of CUDA 13 have no suffix; the driver's library is none of this finding."""
     needs = ["libcublasLt.so.13", "libcurand.so.10", "libcudart.so.13"]
     t.python().onnxruntime("1.31.1", needed=[*needs, "libcuda.so.1"] if bad else needs)
-    for name in () if bad else needs:
+    for name in ORT_OPENS if bad else [*ORT_OPENS, *needs]:
         t.lib(SYSTEM + "/" + name)
+
+
+@case("library-not-on-path", "lib-not-on-path", "libcufft.so.12", severity="warning",
+      evidence="nvidia/cu13/lib/libcufft.so.12")
+def cufft_that_onnxruntime_opens_later(t, bad):
+    """Since 1.28 it is not in DT_NEEDED, and the wheel's folder is not searched."""
+    t.python().onnxruntime("1.31.1", needed=())
+    t.lib(SYSTEM + "/" + ORT_OPENS[0])
+    folder = "nvidia/cu13/lib"
+    t.lib("%s/%s/%s" % (t.site, folder, ORT_OPENS[1]))
+    t.dist("nvidia-cufft", "12.5.0.14", ["%s/%s" % (folder, ORT_OPENS[1])])
+    return {"env": {} if bad else {"LD_LIBRARY_PATH": "%s/%s" % (t.site, folder)}}
 
 
 @case("library-missing", "lib-missing", "libcublas.so.12", repair="apt-get install libcublas-12")
@@ -188,6 +202,8 @@ def wrong_major_of_several(t, bad):
     t.python().onnxruntime("1.31.1", needed=("libcublasLt.so.13", "libcublas.so.13",
                                              "libcurand.so.10", "libcudart.so.13"))
     t.pip_cublas()
+    for name in ORT_OPENS:
+        t.lib(SYSTEM + "/" + name)
     curand = t.site + "/nvidia/curand/lib/libcurand.so.10"
     t.lib(curand)
     t.dist("nvidia-curand-cu12", "10.3.5.147", ["nvidia/curand/lib/libcurand.so.10"])
