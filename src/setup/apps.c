@@ -6,7 +6,14 @@
 
 #define COUNTS_CTRANSLATE2 "import ctranslate2; print(ctranslate2.get_cuda_device_count())"
 #define COUNTS_LLAMA       "import llama_cpp; print(int(llama_cpp.llama_supports_gpu_offload()))"
-#define COUNTS_TORCH       "import torch; print(torch.cuda.device_count())"
+/* get_available_providers() names what the build has, whether it loads or not; a session has the
+ * provider if it could be made. The model is one Relu in opset 13. */
+#define COUNTS_ONNXRUNTIME                                                                         \
+    "import base64, onnxruntime as o; getattr(o, 'preload_dlls', int)(); "                         \
+    "print(int('CUDAExecutionProvider' in o.InferenceSession(base64.b64decode("                    \
+    "'CAg6MwoMCgF4EgF5IgRSZWx1EgFnWg8KAXgSCgoICAESBAoCCAFiDwoBeRIKCggIARIECgIIAUICEA0='), "        \
+    "providers=['CUDAExecutionProvider']).get_providers()))"
+#define COUNTS_TORCH "import torch; print(torch.cuda.device_count())"
 
 static const struct setup_app apps[] = {
     {.name = "faster-whisper",
@@ -48,8 +55,7 @@ static const struct setup_app apps[] = {
      .engines = "onnxruntime-gpu",
      .hook = true,
      .module = "onnxruntime",
-     .counts = "import onnxruntime as o; print(int('CUDAExecutionProvider' in "
-               "o.get_available_providers()))"},
+     .counts = COUNTS_ONNXRUNTIME},
     {.name = "openai-whisper",
      .package = "openai-whisper",
      .engines = "torch",

@@ -42,6 +42,11 @@ void setup_environment_step(struct planner *p);
 void setup_packages_step(struct planner *p);
 void setup_libraries_step(struct planner *p);
 void setup_settings_step(struct planner *p); // settings.c
+
+/* Whether the program itself loads the libraries, by onnxruntime.preload_dlls(), which 1.21 is the
+ * first to have. On Linux up to 1.27 the start-up hook loads all of them: what is opened later is
+ * not in DT_NEEDED (kb/dlopen.json, onnxruntime-1.28-cuda-optional). */
+bool setup_preloads(const struct planner *p); // settings.c
 void setup_proof_step(struct planner *p);
 
 /* The system's own packages (system.c). */

@@ -155,12 +155,42 @@ static void override_step(struct planner *p)
     s->seen = "The last step passes with the variable set.";
 }
 
+bool setup_preloads(const struct planner *p)
+{
+    for (size_t i = 0; p->plan->device == CHOOSE_DEVICE_CUDA && i < p->plan->pins.items.n; i++) {
+        const struct setup_pin *pin = &p->plan->pins.items.items[i];
+        if (strcmp(pin->package, "onnxruntime-gpu") == 0) {
+            return model_version_fits(p->a, p->plan->windows ? ">=1.21" : ">=1.28", pin->version);
+        }
+    }
+    return false;
+}
+
+static void preload_step(struct planner *p)
+{
+    struct setup_step *s = setup_step_new(p, SETUP_SETTINGS, "Let the program load the libraries");
+    s->code = "import onnxruntime\nonnxruntime.preload_dlls()";
+    s->why = arena_printf(
+        p->a,
+        "%s Before the first session this call loads them from where pip has put "
+        "them.%s",
+        p->plan->windows ? "NVIDIA's wheels install their libraries in folders that "
+                           "onnxruntime-gpu does not search."
+                         : "onnxruntime-gpu opens cuDNN and cuFFT when an operator needs them, "
+                           "and does not search their folders.",
+        p->plan->windows ? "" : " check does not see the call and warns of them.");
+    s->seen = "The call prints nothing.";
+}
+
 void setup_settings_step(struct planner *p)
 {
     struct choose_memory need;
     uint64_t memory = memory_of(p);
     if (p->plan->pins.override) {
         override_step(p);
+    }
+    if (setup_preloads(p)) {
+        preload_step(p);
     }
     if (p->plan->other != SETUP_OTHER_NONE) {
         return;

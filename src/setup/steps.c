@@ -350,7 +350,8 @@ void setup_packages_step(struct planner *p)
 /* NVIDIA's wheels put the libraries into folders in which the loader does not look. */
 void setup_libraries_step(struct planner *p)
 {
-    if (p->plan->device != CHOOSE_DEVICE_CUDA || !p->plan->row->hook) {
+    if (p->plan->device != CHOOSE_DEVICE_CUDA || !p->plan->row->hook ||
+        (p->plan->windows && setup_preloads(p))) {
         return;
     }
     struct setup_step *s = setup_step_new(p, SETUP_LIBRARIES, "Make the libraries findable");
@@ -381,7 +382,7 @@ void setup_libraries_step(struct planner *p)
                           "%s A hook in the environment loads them first; gpumend disable removes "
                           "it.",
                           s->why);
-    s->seen = "The next step finds no error.";
+    s->seen = "The last step finds no error.";
 }
 
 /* ------------------------------------------------------------------ the proof */

@@ -144,6 +144,11 @@ CASES = [
     ("tensorflow-ampere", ["tensorflow", "--root", "rtx3060"], "gpu",
      ["'tensorflow[and-cuda]==2.21.0'", "gpumend enable --import tensorflow tensorflow-env"]),
     ("onnxruntime-cpu", ["onnxruntime", "--root", "cpu-only"], "cpu", ["onnxruntime==1"]),
+    # What it opens by itself since 1.28 the hook does not load; on Windows the call loads all.
+    ("onnxruntime-rtx3060-new", ["onnxruntime", "--root", "rtx3060-new"], "gpu",
+     ["gpumend enable --import onnxruntime", "onnxruntime.preload_dlls()", "opens cuDNN and cuFFT"]),
+    ("onnxruntime-windows", ["onnxruntime", "--for", "rtx-4070-windows"], "gpu",
+     ["onnxruntime.preload_dlls()", "InferenceSession"]),
     ("onnxruntime-spark", ["onnxruntime", "--for", "dgx-spark"], "gpu", ["onnxruntime-gpu[cuda,cudnn]==1.31.1"]),
     ("speaches-ampere", ["speaches", "--for", "rtx-3060-linux", "--into", "my speech"], "gpu",
      ["git clone --depth 1 --branch v0.8.3", "uv sync --frozen", "'my speech/.venv'"]),

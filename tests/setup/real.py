@@ -40,7 +40,7 @@ CASES = {
     "onnxruntime-cuda12": ("onnxruntime", "gtx1080-driver-580", ["libcudnn.so.9", "libcublas.so.12"]),
     "onnxruntime-cuda13": ("onnxruntime", "rtx3060-new", ["onnxruntime/capi/libonnxruntime_providers_shared.so",
                                                             "onnxruntime/capi/libonnxruntime_providers_cuda.so",
-                                                            "libcudnn.so.9", "libcublas.so.13"]),
+                                                            "libcublas.so.13"]),
     "onnxruntime-cpu": ("onnxruntime", "cpu-only", []),
     "cupy-cuda12": ("cupy", "rtx3060", []),
     "cupy-cuda13": ("cupy", "rtx3060-new", []),
@@ -59,12 +59,15 @@ CASES = {
 MODULES = {"openai-whisper": "whisper", "llama-cpp-python": "llama_cpp"}
 # `import whisperx` loads nothing: its load_model() imports this.
 IMPORTS = {"whisperx": "whisperx.asr"}
+# What opens only in a program that does what the plan's settings say.
+AFTER_SETTINGS = {"onnxruntime-cuda13": ["libcudnn.so.9", "libcufft.so.12"]}
 # What is opened there has libcuda.so.1 in its dynamic section.
 NEED_DRIVER = ("onnxruntime-cuda13",)
 # Imports, opens, and prints every file that is then mapped.
 OPEN = """import ctypes, importlib, os, sys, sysconfig
 importlib.import_module(sys.argv[1])
-for name in sys.argv[2:]:
+exec(sys.argv[2])
+for name in sys.argv[3:]:
     ctypes.CDLL(os.path.join(sysconfig.get_path("purelib"), name) if "/" in name else name, ctypes.RTLD_GLOBAL)
 print(*sorted({line.split(None, 5)[5].rstrip() for line in open("/proc/self/maps") if ".so" in line}), sep="\\n")
 """
@@ -111,7 +114,7 @@ def opened(env, folder, module, libraries, needs_driver, model, seen):
     site = env / f"lib/python{PYTHON}/site-packages"
     driver = fake_driver(Path(folder) / "fake-driver", [site / name for name in opens]) if needs_driver else None
     environ = {**os.environ, "LD_LIBRARY_PATH": str(driver)} if driver else os.environ
-    done = subprocess.run([env / "bin/python", "-c", OPEN, module, *opens], cwd=folder,
+    done = subprocess.run([env / "bin/python", "-c", OPEN, module, "", *opens], cwd=folder,
                           env=environ, capture_output=True, text=True, check=False)
     libraries = [Path(name).name for name in libraries]
     if done.returncode:
@@ -128,6 +131,24 @@ def opened(env, folder, module, libraries, needs_driver, model, seen):
                 seen["libraries"].append(f"{name} of {path.parent.relative_to(env.resolve()).as_posix()}")
     different, seen["mapped"] = differences(mapped, model["processes"])
     yield from different
+
+
+def opened_after(env, folder, module, plan, libraries, seen):
+    """Libraries that do not open behind the import alone, and do in a program with the plan's settings."""
+    code = "\n".join(step["code"] for step in plan["steps"] if step["kind"] == "settings")
+    for before, wanted in (("", False), (code, True)):
+        done = subprocess.run([env / "bin/python", "-c", OPEN, module, before, *libraries], cwd=folder,
+                              capture_output=True, text=True, check=False)
+        if (done.returncode == 0) != wanted:
+            yield f"{libraries} after {before!r}: {done.stderr[-1500:]}"
+            return
+    for name in libraries:
+        for path in {Path(line).resolve() for line in done.stdout.splitlines() if Path(line).name == name} or [None]:
+            if path is None or not path.is_relative_to(env.resolve()):
+                yield f"{name} is not the environment's: {path}"
+            else:
+                seen["libraries"].append(f"{name} of {path.parent.relative_to(env.resolve()).as_posix()}, "
+                                         "with the plan's settings")
 
 
 def faults(exe, top, folder, name, seen):
@@ -158,6 +179,8 @@ def faults(exe, top, folder, name, seen):
     if done.returncode or "error" in severities:
         yield f"check: status {done.returncode}: {[f['summary'] for f in model['findings']]}"
     yield from opened(env, folder, IMPORTS.get(app, module), libraries, name in NEED_DRIVER, model, seen)
+    if name in AFTER_SETTINGS:
+        yield from opened_after(env, folder, module, plan, AFTER_SETTINGS[name], seen)
     print(f"  {seen.get('packages')} packages, {seen['bytes'] >> 20} MiB; check: {seen['check']}; "
           f"{seen.get('mapped')} files as foreseen; {'; '.join(seen.get('libraries', []))}")
 
