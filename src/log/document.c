@@ -60,7 +60,9 @@ static const char *const expressions[KINDS] = {
         "|^[A-Z]:\\\\[^<>|*?\"]*>|^PS [A-Z]:\\\\|^[\\w-]+@[\\w.-]+:\\S* ?[$#%] "
         "|^\\([\\w.-]+\\) (?:[\\w-]+@|[A-Z]:|PS )|^OSError: |^  at .*[:(]\\d+\\)"
         "|^[A-Z]:\\\\.*\\.py:\\d+: |\\[WinError|^CUDA[_ ]SETUP: |^EP Error |^={9,}"
-        "|^NVIDIA-SMI has failed|^Make sure that the latest NVIDIA driver|^-- \\w|^nvcc fatal"
+        "|^NVIDIA-SMI (?:has failed|couldn't find)|^Make sure that the latest NVIDIA driver"
+        "|^Please also try adding directory that contains libnvidia|^-- \\w|^nvcc fatal"
+        "|^(?:\\d+ \\| *)?#error "
         "|^ninja: |^\\*{3} "
         /* what ComfyUI makes for a node that failed */
         "|^# ComfyUI Error Report|^- \\*\\*(?:Node (?:ID|Type)|Exception "
