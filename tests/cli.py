@@ -74,6 +74,37 @@ def misspelt_package(exe):
             yield f"status {r.status}: {r.out}"
 
 
+def imports_that_are_not_all_known(exe):
+    """What is not installed leaves no "ok", whatever is imported with it; the standard library,
+    with the modules that have no file, needs no GPU library."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = Path(folder) / "venv"
+        subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", env], check=True)
+        for words, status, says in (("sys,json,time", 0, "no error in sys, json, time, used in"),
+                                    ("sys", 0, "no error in sys, from import"),
+                                    ("sys,no_such_module", 3, "no_such_module is not installed"),
+                                    ("no_such_module,sys", 3, "no_such_module is not installed")):
+            r = Run(exe, "check", env, "--import", words)
+            if r.status != status or says not in " ".join(r.out.split()):
+                yield f"{words}: status {r.status}: {r.out}"
+
+
+def first_command_once(exe):
+    """Two findings, neither repaired by gpumend: the end has the first one's command, once."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(Path(folder) / "root").python()
+        for name in ("orch-2.5.1", "translate2-4.6.0"):  # as a killed pip leaves them
+            left = tree.real(tree.site) / f"~{name}.dist-info"
+            left.mkdir()
+            (left / "METADATA").write_text("")
+        r = Run(exe, "check", "--root", tree.top, tree.prefix)
+        last = r.lines[-1].split(maxsplit=3)
+        command = last[3] if last[:3] == ["to", "do", "now"] else None
+        twice = len(r.out.split("\n  to do ")) != 3 or r.out.count(command or "?") != 1
+        if not command or twice or r.status != 3:  # what was meant to stay is not known
+            yield f"{command}: {r.out}"
+
+
 def environment_of_the_folder(exe):
     """Without TARGET the project's own environment is found; an active one comes before it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -207,7 +238,10 @@ def places_of_distributions(exe):
                 yield f"{make.__name__}: status {r.status}: {r.out[-300:]}"
 
 
-CASES = [distributions, places_of_distributions, library_alone, one_repair_is_one_finding, misspelt, misspelt_package, environment_of_the_folder, devices_in_order]
+CASES = [
+    distributions, places_of_distributions, library_alone, one_repair_is_one_finding, misspelt,
+    misspelt_package, imports_that_are_not_all_known, first_command_once,
+    environment_of_the_folder, devices_in_order]
 
 
 def main():

@@ -204,7 +204,8 @@ static void rule_left(struct diag *d, const char *info, const struct kb_import *
                               "and %s is not installed.",
                               row->package, info, row->package));
     if (module.kind == PY_MODULE_NONE) {
-        f->severity = DIAG_WARNING; // it may have been meant to go
+        f->severity = DIAG_WARNING; // it may have been meant to go, or to be replaced
+        d->unsure = true;
     } else {
         diag_evidence(d, f, "some of its files still exist: %s", module.file);
     }

@@ -58,17 +58,42 @@ static const char *installed_near(struct model *m, const char *name)
     return nearest_best(&n);
 }
 
+/* Modules without a file: what sys.builtin_module_names of CPython 3.11 has, as built from source
+ * and as Debian builds it. They are of the standard library, which loads no library of a GPU. */
+static bool is_built_in(const char *name)
+{
+    static const char *const names[] = {
+        "array",        "atexit", "binascii", "builtins",    "cmath",     "errno",
+        "faulthandler", "fcntl",  "gc",       "grp",         "itertools", "marshal",
+        "math",         "posix",  "pwd",      "pyexpat",     "select",    "spwd",
+        "sys",          "syslog", "time",     "unicodedata", "zlib"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_of_stdlib(const struct py_module *module)
+{
+    enum py_path_origin origin = module->entry ? module->entry->origin : PY_PATH_SITE;
+    return module->kind != PY_MODULE_NONE &&
+           (origin == PY_PATH_STDLIB || origin == PY_PATH_DYNLOAD || origin == PY_PATH_ZIP);
+}
+
 void model_import_unknown(struct model_run *r, const char *name)
 {
     struct model *m = r->m;
     struct py_dist *dist = py_env_by_dist(m->env, name);
     struct py_module module;
     py_module_find(m->env, name, &module);
-    if (!dist && module.kind == PY_MODULE_NONE) {
+    if (!dist && (is_built_in(name) || is_of_stdlib(&module))) {
+        VEC_PUSH(m->arena, &r->out->imported, arena_strdup(m->arena, name));
+    } else if (!dist && module.kind == PY_MODULE_NONE) {
         const char *meant = installed_near(m, name);
-        VEC_PUSH(m->arena, &r->out->unknown,
-                 meant
-                     ? arena_printf(m->arena, "%s is not installed; did you mean %s?", name, meant)
+        model_run_unsure(
+            r, meant ? arena_printf(m->arena, "%s is not installed; did you mean %s?", name, meant)
                      : arena_printf(m->arena, "%s is not installed", name));
     } else if (!dist || has_compiled_file(m, dist) || requires_known(m, dist)) {
         VEC_PUSH(m->arena, &r->out->unknown,

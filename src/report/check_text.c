@@ -282,17 +282,22 @@ static const struct diag_finding *first_to_repair(const struct diag_report *r,
     return NULL;
 }
 
-/* A finding needs no repair of its own that the advice at the end repairs, or that is alone, so
- * that its repair is the end. */
+/* A finding needs no repair of its own that the advice at the end repairs. The command of the first
+ * one is the end; what it does is said there too where the finding is alone. */
 static void brief_finding_text(const struct page *p, const struct diag_report *r,
                                const struct diag_finding *f, const struct report_advice *advice)
 {
     page_summary(p, f);
     bool left_out = p->m->for_cpu && f->severity == DIAG_NOTE && diag_is_only_for_gpu(p->m, f);
-    bool alone = r->findings.n == 1 && first_to_repair(r, advice);
-    if (f->repairs.n && !left_out && !alone && !plan_way_mends(advice->start.way, f) &&
-        !plan_way_mends(advice->good.way, f)) {
-        repair_text(p, &f->repairs.items[0], "to do");
+    if (!f->repairs.n || left_out || plan_way_mends(advice->start.way, f) ||
+        plan_way_mends(advice->good.way, f)) {
+        return;
+    }
+    const struct diag_repair *repair = &f->repairs.items[0];
+    if (f != first_to_repair(r, advice)) {
+        repair_text(p, repair, "to do");
+    } else if (r->findings.n > 1 && repair->command) {
+        page_item(p, "to do", shorten(p, repair->text));
     }
 }
 
@@ -403,6 +408,20 @@ static const char *entries_with(const struct page *p, const struct diag_report *
     return n ? str_printable(p->m->arena, list) : NULL;
 }
 
+/* Behind "no error" where several imports were judged together, so that none is an entry. */
+static const char *imports_together(const struct page *p)
+{
+    const struct model_process *first = p->m->processes.n ? p->m->processes.items[0] : NULL;
+    if (!first || !first->imported.n) {
+        return NULL;
+    }
+    const char *list = joined_words(p->m, first->imported.items, first->imported.n);
+    return arena_printf(p->m->arena, " in %s, %s%s", str_printable(p->m->arena, list),
+                        first->imported.n == 1 ? "from import to first use"
+                                               : "used in any order after their imports",
+                        first->unknown.n ? "; of the other imports nothing is known" : "");
+}
+
 /* What was looked at, behind "no error". */
 static const char *looked_at(const struct page *p, const struct diag_report *r,
                              const struct report_target *t)
@@ -414,6 +433,10 @@ static const char *looked_at(const struct page *p, const struct diag_report *r,
     }
     if (p->m->pid) {
         return " in what the process has loaded, and in what its packages are known to load next";
+    }
+    const char *together = p->m->env ? imports_together(p) : NULL;
+    if (together) {
+        return together;
     }
     if (p->m->env) {
         return "; only the interpreter was looked at, as no known GPU package is installed";
