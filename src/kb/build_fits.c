@@ -118,6 +118,9 @@ enum py_answer ask_build_fits(struct ask *k, const struct data *d, const struct 
     fits = worse(fits, w->rocm ? version_fits(k, b->rocm, w->rocm, false) : PY_YES);
     fits = worse(fits, w->platform ? ask_platform_fits(b, w->platform) : PY_YES);
     fits = worse(fits, w->driver ? driver_fits(d, b, w) : PY_YES);
+    bool of_windows = b->platforms.n == 1 && !b->index_platforms.n &&
+                      ask_has_text(b->platforms, "windows-x86-64");
+    fits = worse(fits, k->q->said & SAID_LINUX && of_windows ? PY_UNKNOWN : PY_YES);
     return worse(fits, w->sm || w->gfx ? code_fits_machine(k, b, w) : PY_YES);
 }
 
