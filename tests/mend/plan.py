@@ -54,6 +54,7 @@ OFFERED = {
     'missing-behind-not-on-path': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-cudnn': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-toolkit': ['env', 'preload', 'hook', 'edit'],
+    'cufft-that-onnxruntime-opens-later': ['env', 'preload', 'hook'],
     'cupy-beside-the-next-cuda': ['env', 'preload', 'hook', 'edit'],
     'cupy-13-looks-in-no-wheel': ['env', 'preload', 'hook'],
     'ldconfig-not-run': ['env', 'preload', 'link', 'hook', 'edit'],
