@@ -237,6 +237,19 @@ static void add_inventory(struct container_work *w)
     add_loaded(w, &drivers);
 }
 
+/* The forms that start a folder know nothing of the image's configuration. */
+static void note_user(struct container_work *w)
+{
+    const char *user = w->s->user;
+    bool folder = w->q->format == CONTAINER_LXC || w->q->format == CONTAINER_NSPAWN;
+    if (folder && user && strcmp(user, "root") != 0 && strcmp(user, "0") != 0) {
+        container_note(w, arena_printf(w->a,
+                                       "The image sets USER %s, which is not kept here: the "
+                                       "program starts as root.",
+                                       str_printable(w->a, user)));
+    }
+}
+
 void container_prove(struct container_work *w)
 {
     const char *program = w->q->program;
@@ -251,6 +264,7 @@ void container_prove(struct container_work *w)
                             str_printable(w->a, program)));
     }
     w->s->user = w->q->image ? w->q->image->user : NULL;
+    note_user(w);
     add_trials(w);
     if (w->s->gpu == CONTAINER_NVIDIA) {
         add_inventory(w);

@@ -349,6 +349,22 @@ def requirements(exe, folder):
               ("NVIDIA_DISABLE_REQUIRE=true" in told) == (form != "podman"), told)
 
 
+def other_user(exe, folder):
+    """LXC and systemd-nspawn start a folder as root, whatever USER the image sets."""
+    for user, told in (("1001:1001", True), ("app", True), ("0", False), ("root", False), (None, False)):
+        place = folder / f"user-{user}"
+        image, host = Tree(place / "image"), Tree(place / "host")
+        config = cuda_12(image, False)
+        host.machine(GEFORCE)
+        path = archive(place, "image", image, {**config, **({"User": user} if user else {})})
+        for form in ("nspawn", "lxc", "docker"):
+            done = subprocess.run([str(exe), "container", form, str(path), "--host", str(host.top)],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            check(f"{form}: USER {user}", done.returncode == 0
+                  and (f"USER {user}, which is not kept" in done.stdout) == (told and form != "docker"),
+                  done.stdout[-600:] + done.stderr)
+
+
 def variables(exe, folder):
     """--env and --unset change the variable that they name, and no other of the image."""
     place = folder / "variables"
@@ -700,6 +716,7 @@ def main():
         of_processors(exe, Path(temporary))
         requirements(exe, Path(temporary))
         variables(exe, Path(temporary))
+        other_user(exe, Path(temporary))
         whose_libcuda(exe, Path(temporary))
         of_gpu_programs(exe, Path(temporary))
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
