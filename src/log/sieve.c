@@ -251,7 +251,7 @@ static bool clause_is_implied(const struct owner *o, const struct required_claus
 static bool is_searched(const struct required_clause *c, double frequency, uint8_t bit)
 {
     return c->shortest >= FILTER_LITERAL_MIN && bit < 1 << (CLAUSES_MAX - 1) &&
-           (c->frequency < frequency || c->frequency <= FREQUENT);
+           (c->frequency < frequency || c->frequency <= (double)FREQUENT);
 }
 
 /* What is asked of lines that have one of the literals that they are found by. */

@@ -367,7 +367,7 @@ static bool is_stop_word(const char *word)
 static bool explains(const struct word *word)
 {
     enum { LETTERS_MIN = 3 };
-    return word->idf >= RARE_MIN && !starts_with(word->text, note_mark) &&
+    return word->idf >= (float)RARE_MIN && !starts_with(word->text, note_mark) &&
            !str_is_digit(word->text[0]) && strlen(word->text) >= LETTERS_MIN &&
            !is_stop_word(word->text);
 }
