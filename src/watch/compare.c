@@ -37,7 +37,7 @@ static int64_t made_us(const char *path)
 
 static const char *seconds_after(struct compared *c, const struct watch_process *p, int64_t time_us)
 {
-    return arena_printf(c->a, "%.3f s", (double)(time_us - p->time_us) / US);
+    return arena_printf(c->a, "%.3f s", (double)(time_us - p->time_us) / (double)US);
 }
 
 /* ------------------------------------------------------------------ words */
