@@ -193,9 +193,8 @@ static int say_no_build(struct ask *k, const struct data *d, const struct verdic
 }
 
 /* "newest ctranslate2 with cuDNN 8": one release. */
-static int say_extreme(struct ask *k, const struct verdict *v, const struct wanted *w)
+static const struct fit *extreme_of(const struct verdict *v, bool first)
 {
-    bool first = k->q->said & (SAID_FIRST | SAID_ADDED);
     const struct fit *f = NULL;
     for (size_t i = 0; i < v->fits.n; i++) {
         const struct fit *x = &v->fits.items[i];
@@ -203,12 +202,43 @@ static int say_extreme(struct ask *k, const struct verdict *v, const struct want
             f && (first ? ask_compare(x->first, f->first) < 0 : ask_compare(x->last, f->last) > 0);
         f = !f || better ? x : f;
     }
+    return f;
+}
+
+static int say_extreme(struct ask *k, const struct verdict *v, const struct wanted *w)
+{
+    bool first = k->q->said & (SAID_FIRST | SAID_ADDED);
+    const struct fit *f = extreme_of(v, first);
     const struct kb_build *b = f->build;
     HIT(k, KB_AREA_BUILDS, b);
     ask_say(k, "%s %s is the %s%s of those that were read, in the build %s%s%s%s%s%s.", b->package,
             first ? f->first : f->last, first ? "first" : "newest", ask_wanted_text(k, w), b->build,
             b->is_default ? " (the default)" : "", b->cuda ? ", CUDA " : "", b->cuda ? b->cuda : "",
             b->cudnn ? ", cuDNN " : "", b->cudnn ? b->cudnn : "");
+    return 1;
+}
+
+/* "is torch 2.5 the newest with CUDA 11.8": of all releases, not of those that are named. */
+static int say_whether_extreme(struct ask *k, const struct data *d, const struct wanted *w)
+{
+    const struct question *asked = k->q;
+    struct question all = *asked;
+    struct verdict v = {.unknown = 0};
+    bool first = asked->said & (SAID_FIRST | SAID_ADDED);
+    all.n_spans = 0;
+    k->q = &all;
+    verdict_find(k, d, w, &v);
+    k->q = asked;
+    if (v.fits.n == 0 || asked->n_spans != 1) {
+        ask_missing(k, "of some builds of %s this was not read", asked->package);
+        return 0;
+    }
+    const struct fit *f = extreme_of(&v, first);
+    const char *version = first ? f->first : f->last;
+    HIT(k, KB_AREA_BUILDS, f->build);
+    ask_say(k, "%s: %s %s is the %s%s of those that were read, in the build %s.",
+            ask_in_span(version, &asked->spans[0]) ? "Yes" : "No", asked->package, version,
+            first ? "first" : "newest", ask_wanted_text(k, w), f->build->build);
     return 1;
 }
 
@@ -403,6 +433,9 @@ int form_builds(struct ask *k, struct gm_err *err)
     }
     if (say_old_driver(k, &d, &w, arch.gpu ? arch.gpu->name : NULL)) {
         return 1;
+    }
+    if (k->q->said & SAID_DOES && k->q->n_spans > 0 && k->q->said & (SAID_FIRST | SAID_LAST)) {
+        return say_whether_extreme(k, &d, &w);
     }
     verdict_find(k, &d, &w, &v);
     if (v.fits.n == 0 && v.others.n == 0) {

@@ -297,8 +297,31 @@ static bool form_concerns(const struct form *f, const struct question *q)
            (!f->asked || q->asked & f->asked);
 }
 
+/* Whether something is needed is not whether it goes with something: of a question for yes or no
+ * these forms tell the two apart. */
+static bool form_knows_need(const struct form *f, const struct question *q)
+{
+    static int (*const forms_of_need[])(struct ask *, struct gm_err *) = {
+        form_program, form_part_need,    form_instructions, form_need,
+        form_pair,    form_needs_cudnn,  form_driver_runs,  form_opens,
+        form_depends, form_feature_cuda, form_feature,      form_gpu_alone};
+    bool device = q->named & (DEVICE | NAMED_GENERATION);
+    if (f->answer == form_builds) {
+        return question_needs(q) && !device;
+    }
+    for (size_t i = 0; i < sizeof forms_of_need / sizeof *forms_of_need; i++) {
+        if (f->answer == forms_of_need[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool form_fits(const struct form *f, const struct question *q)
 {
+    if (question_demands(q) && !form_knows_need(f, q)) {
+        return false;
+    }
     struct rest rest = form_rest(f, q);
     bool bare = !f->named && !f->any && !f->asked;
     return !bare && (!q->why || f->answer == form_opens) && form_concerns(f, q) && !rest.named &&

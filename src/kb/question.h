@@ -163,6 +163,9 @@ bool question_has(const struct question *q, const char *words);
  */
 bool question_needs(const struct question *q);
 
+/* Whether it asks for yes or no if something is needed. */
+bool question_demands(const struct question *q);
+
 /* Whether it asks for the first release that required another package's, and not for the first that
  * goes with it. */
 bool question_required_first(const struct question *q);

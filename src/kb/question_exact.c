@@ -197,20 +197,18 @@ bool question_required_first(const struct question *q)
            question_has(q, "required require requires demanded demands");
 }
 
-/* Whether a release of another package is needed is not whether it goes with it. */
-static bool needs_other(const struct question *q)
+bool question_demands(const struct question *q)
 {
-    return q->said & SAID_DOES && q->named & NAMED_OTHER_VERSION &&
-           question_has(q, "need needs require requires");
+    return q->said & SAID_DOES && question_has(q, "need needs needed require requires required");
 }
 
 /* What is asked for, then what is given. */
 const char *question_text(struct arena *a, const struct question *q)
 {
-    const char *text = q->why                                ? "why"
-                       : question_needs(q) || needs_other(q) ? "does need"
-                       : q->said & SAID_DOES                 ? "does"
-                                                             : "";
+    const char *text = q->why                ? "why"
+                       : question_demands(q) ? "does need"
+                       : q->said & SAID_DOES ? "does"
+                                             : "";
     for (unsigned bit = 1; bit && bit <= q->said; bit <<= 1) {
         bool with =
             bit & (SAID_DOES | SAID_SYSTEMS | SAID_X86 | SAID_AARCH64 | SAID_MANAGERS | SAID_CPU);

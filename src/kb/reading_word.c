@@ -391,7 +391,7 @@ void reading_add_meanings(struct reading *r)
         r->q->named & (NAMED_PART | NAMED_LIBRARY | NAMED_CUDNN)) {
         r->q->asked = ASKED_PACKAGE; // "apt install libcublas"
     }
-    if (r->q->n && reading_is_word(r->q, 0, "does do did is are can has have will may") &&
+    if (r->q->n && reading_is_word(r->q, 0, "does do did is are was were can has have will may") &&
         !asks_which_of_two(r)) {
         r->q->said |= SAID_DOES;
     }
