@@ -19,6 +19,9 @@ typedef void question(struct judge *j);
 struct host_problem *host_judge_add(struct judge *j, const char *id, enum host_state state,
                                     const char *text, const char *step);
 
+/* Adds that the driver that is bound to the GPU cannot be determined, and why. */
+void host_judge_driver_unknown(struct judge *j);
+
 /* Whether this kernel driver is bound to the GPU. */
 bool host_gpu_is_bound(const struct host_gpu *g, const char *driver);
 

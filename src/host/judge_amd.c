@@ -9,10 +9,7 @@ static void amd_driver(struct judge *j)
 {
     const struct host_amd *amd = &j->h->amd;
     if (j->g->driver.state == HOST_UNKNOWN) {
-        host_judge_add(j, "driver-unknown", HOST_UNKNOWN,
-                       arena_printf(j->arena, "which driver is bound cannot be determined: %s",
-                                    j->g->driver.why),
-                       NULL);
+        host_judge_driver_unknown(j);
     } else if (j->g->driver.state == HOST_NO) {
         host_judge_add(
             j, "no-driver", HOST_NO,

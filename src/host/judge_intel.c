@@ -12,10 +12,7 @@ static bool intel_bound(const struct judge *j)
 static void intel_driver(struct judge *j)
 {
     if (j->g->driver.state == HOST_UNKNOWN) {
-        host_judge_add(j, "driver-unknown", HOST_UNKNOWN,
-                       arena_printf(j->arena, "which driver is bound cannot be determined: %s",
-                                    j->g->driver.why),
-                       NULL);
+        host_judge_driver_unknown(j);
     } else if (j->g->driver.state == HOST_NO) {
         host_judge_add(j, "no-driver", HOST_NO, "no driver is loaded for it",
                        "use a kernel that knows it (i915 or xe); sudo dmesg says why it fails");

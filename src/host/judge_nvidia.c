@@ -11,10 +11,7 @@ static void nvidia_driver(struct judge *j)
 {
     const struct host_fact *driver = &j->g->driver;
     if (driver->state == HOST_UNKNOWN) {
-        host_judge_add(
-            j, "driver-unknown", HOST_UNKNOWN,
-            arena_printf(j->arena, "which driver is bound cannot be determined: %s", driver->why),
-            NULL);
+        host_judge_driver_unknown(j);
     } else if (host_gpu_is_bound(j->g, "nouveau")) {
         host_judge_add(
             j, "nouveau", HOST_NO, "the nouveau driver is bound, which cannot run CUDA",
