@@ -21,10 +21,10 @@ bool host_gpu_is_bound(const struct host_gpu *g, const char *driver)
 
 void host_judge_driver_unknown(struct judge *j)
 {
-    host_judge_add(j, "driver-unknown", HOST_UNKNOWN,
-                   arena_printf(j->arena, "which driver is bound cannot be determined: %s",
-                                j->g->driver.why),
-                   NULL);
+    host_judge_add(
+        j, "driver-unknown", HOST_UNKNOWN,
+        arena_printf(j->arena, "which driver is bound cannot be determined: %s", j->g->driver.why),
+        NULL);
 }
 
 bool host_judge_in_container(const struct judge *j)
