@@ -25,13 +25,14 @@ enum kind {
 #define ANY_OF(...) "(?-i)(?:" __VA_ARGS__ ")"
 #define LEVEL       "(?:ERROR|WARNING|WARN|INFO|DEBUG|FATAL|CRITICAL|[Ee]rror|[Ww]arning|[Ff]atal|[EWIF])"
 #define ENDED       "[.,;:!?)]"
+#define SCHEMA      "\"(?:openapi|swagger|asyncapi|\\$schema)\" ?:" // a description of an interface
 
 static const char *const expressions[KINDS] = {
     [KIND_OUTPUT] = ANY_OF(
         "^\\[?\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d|^\\[?\\d\\d:\\d\\d:\\d\\d"
         "|^\\[ *\\d+\\.\\d+\\] |^[A-Z][a-z]{2} [ \\d]\\d \\d\\d:\\d\\d:\\d\\d "
         "|^(?:ERROR|WARNING|WARN|INFO|DEBUG|FATAL|CRITICAL) |^\\W*" LEVEL
-        "(?:[:\\]]|\\s*[\\[(|])|^[EWI]\\d{4} |^note: |^\\{\"[^\"]*\" ?:"
+        "(?:[:\\]]|\\s*[\\[(|])|^[EWI]\\d{4} |^note: |^\\{(?!" SCHEMA ")\"[^\"]*\" ?:"
         "|^[\\w.]*(?:Error|Exception|Warning|Interrupt|Failure|Fault)[:(]|^Traceback \\(most"
         "|^(?:hip|cuda)Error[A-Z]\\w+: |^A module that was compiled using NumPy 1\\.x"
         "|^NumPy \\d[\\d.]* as it may crash|^versions of NumPy, modules must be compiled"
@@ -87,7 +88,8 @@ static const char *const expressions[KINDS] = {
         "|^- \\[[ x]\\] |^(?:[-*] |\\d+[.)] "
         ")?(?:Risks?|TO-?DO|FIX-?ME|Mitigations?|Agenda|Milestones?|Action items?"
         "|Open questions?|Next steps?|Assumptions?)\\b ?:"
-        "|^[-*|] *[`*]{0,3}[1-5]\\d\\d[`*]{0,3} *[:|] *[A-Z][a-z]"),
+        "|^[-*|] *[`*]{0,3}[1-5]\\d\\d[`*]{0,3} *[:|] *[A-Z][a-z]"
+        "|^\\{? *" SCHEMA),
     [KIND_FORM] = ANY_OF(
         "^#{1,6} +[A-Z\\d`]|\\]\\((?:https?:|[./#\\w])[^)]*\\)|^\\.\\. [\\w-]+::"
         "|:(?:ref|doc|py:\\w+|class|func|meth|attr|issue|pr|pull|gh|cpp:\\w+):`"
