@@ -422,7 +422,8 @@ static int refuse_hook(const struct apply_order *o, const struct diag_report *re
         return gm_err_set(err, GM_ERR_UNSUPPORTED,
                           "check finds no error here, so there is nothing to load");
     }
-    return gm_err_set(err, GM_ERR_UNSUPPORTED, "no hook helps here%s%s (%s lists the ways that do)",
+    return gm_err_set(err, GM_ERR_UNSUPPORTED,
+                      "no hook helps here%s%s (%s lists the repairs that do)",
                       plan->cannot.n ? ": " : "", plan->cannot.n ? plan->cannot.items[0] : "",
                       model_command(m, "fix", o->options));
 }

@@ -173,7 +173,7 @@ static void say_left(const struct act *act, const struct out *o, const struct ou
     }
     if (any) {
         fprintf(o->file, "            %s\n", plan_command(act, ""));
-        fprintf(o->file, "          lists the ways that are left\n");
+        fprintf(o->file, "          lists the repairs that are left\n");
     }
 }
 

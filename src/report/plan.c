@@ -200,7 +200,7 @@ static void mends_text(const struct out *o, const struct model *m, const struct 
     for (size_t i = 0; i < way->mends.n; i++) {
         list = arena_printf(m->arena, "%s%s%s", list, i ? ", " : "", way->mends.items[i]->culprit);
     }
-    plan_item(o, "mends", report_shorten(m, list));
+    plan_item(o, "repairs", report_shorten(m, list));
     for (size_t i = 0; i < r->findings.n; i++) {
         const struct diag_finding *f = r->findings.items[i];
         if (f->severity == DIAG_ERROR && !plan_way_mends(way, f)) {
@@ -237,7 +237,7 @@ static void proof_text(const struct out *o, const struct model *m, const struct 
     const struct plan_way *way = &plan->ways.items[index];
     for (size_t i = 0; i < index && !way->unproved; i++) {
         if (same_proof(way, &plan->ways.items[i])) {
-            plan_item(o, label, arena_printf(a, "the same as that of way %zu", i + 1));
+            plan_item(o, label, arena_printf(a, "the same as that of repair %zu", i + 1));
             return;
         }
     }
@@ -370,16 +370,20 @@ static void next_text(const struct out *o, const struct model *m, const struct p
     size_t files = applied(plan, PLAN_FILES), packages = applied(plan, PLAN_PIP);
     const struct plan_way *start = plan_best(plan, PLAN_FOR_ONE_START);
     if (start) {
-        fprintf(o->file, "  gpumend run -- COMMAND\n      starts a program with way %zu\n",
+        fprintf(o->file, "  gpumend run -- COMMAND\n      starts a program with repair %zu\n",
                 (size_t)(start - plan->ways.items) + 1);
     }
     if (files) {
-        fprintf(o->file, "  %s\n      carries out way %zu; --undo takes it back\n",
-                again(m, target, "fix", "--apply"), files);
+        fprintf(
+            o->file,
+            "  %s\n      carries out repair %zu (--select N: another one); --undo takes it back\n",
+            again(m, target, "fix", "--apply"), files);
     }
     if (packages != files) {
-        fprintf(o->file, "  %s\n      carries out way %zu; --undo takes it back\n",
-                again(m, target, "fix", "--apply --packages"), packages);
+        fprintf(
+            o->file,
+            "  %s\n      carries out repair %zu (--select N: another one); --undo takes it back\n",
+            again(m, target, "fix", "--apply --packages"), packages);
     }
 }
 
@@ -404,8 +408,8 @@ void report_plan_text(const struct out *o, const struct model *m, const struct d
         fprintf(o->file, strcmp(verdict, "ok") == 0 ? "ok          nothing to repair\n"
                                                     : "broken      no repair was found\n");
     } else {
-        fprintf(o->file, "%zu way%s, the least invasive first; nothing was changed\n", plan->ways.n,
-                plan->ways.n == 1 ? "" : "s");
+        fprintf(o->file, "%zu repair%s, the least invasive first; nothing was changed\n",
+                plan->ways.n, plan->ways.n == 1 ? "" : "s");
         next_text(o, m, plan, target);
     }
 }
