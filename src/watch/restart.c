@@ -273,9 +273,8 @@ bool restart_again(void *arg, const struct watch_end *end, unsigned *ret_delay_m
         return false;
     }
     if (r->max && r->count == r->max) {
-        restart_say(r,
-                    arena_printf(r->a, "not started again: %u starts after the first were allowed",
-                                 r->max));
+        restart_say(r, arena_printf(r->a, "not started again: %u start%s allowed after the first",
+                                    r->max, r->max == 1 ? " was" : "s were"));
         return false;
     }
     *ret_delay_ms = next_delay(r, end);
