@@ -105,6 +105,15 @@ static void ask_windows(struct explain *e, struct arena *a, const struct log_res
     diag_windows_ask_rest(a, subjects, ret);
 }
 
+/* "this machine (/opt/venv)": which of its environments was checked. */
+static const char *machine_name(struct explain *e, struct arena *a)
+{
+    const char *name = e->asked->root ? "the machine below --root" : "this machine";
+    const struct py_env *env = e->looked ? e->target.model.env : NULL;
+    return env && env->prefix ? arena_printf(a, "%s (%s)", name, str_printable(a, env->prefix))
+                              : name;
+}
+
 static void explain_answer(struct explain *e, const char *file, struct log *log, struct arena *a)
 {
     struct log_result result;
@@ -117,7 +126,7 @@ static void explain_answer(struct explain *e, const char *file, struct log *log,
         .file = explain_is_one(e) ? NULL : file,
         .result = &result,
         .here = e->looked ? &e->here : NULL,
-        .machine = e->asked->root ? "the machine below --root" : "this machine",
+        .machine = machine_name(e, a),
         .windows = e->is_windows ? &answers : NULL,
         .all_repairs = e->asked->all,
         .arena = a,

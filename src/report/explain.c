@@ -30,19 +30,22 @@ static bool texts_are_same(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
-/* The finding of this machine that bears a reading out: the same cause, or one of its class. */
+/* The finding of this machine that bears a reading out: the same cause, or one of its class; else
+ * an error about the same library. */
 static const struct diag_finding *borne_out(const struct report_log *l,
                                             const struct log_candidate *c)
 {
-    const struct diag_finding *of_class = NULL;
+    const struct diag_finding *of_class = NULL, *of_library = NULL;
     for (size_t i = 0; l->here && c->cause && i < l->here->findings.n; i++) {
         const struct diag_finding *f = l->here->findings.items[i];
         if (texts_are_same(diag_causes[f->cause].id, c->cause)) {
             return f;
         }
         of_class = of_class ? of_class : texts_are_same(f->class, report_log_class(c)) ? f : NULL;
+        bool same = f->severity == DIAG_ERROR && texts_are_same(f->culprit, c->culprit);
+        of_library = of_library ? of_library : same ? f : NULL;
     }
-    return of_class;
+    return of_class ? of_class : of_library;
 }
 
 const struct log_candidate *report_log_best(const struct report_log *l)

@@ -13,6 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "causes"))
+from tree import Tree  # noqa: E402
+
 # The text of each states its cause itself, so that these tests do not hang on a judgement.
 CERTAIN = "Failed to initialize NVML: Driver/library version mismatch\n"
 NOT_GPU = "OSError: [Errno 28] No space left on device: '/data/out.bin'\n"
@@ -260,12 +263,27 @@ def here(w):
             yield f"agrees is {doc['here']['agrees']} with {doc['here']['finding']}"
 
 
+def there(w):
+    """A finding about the library that the text names agrees, and the environment is named."""
+    t = Tree(w.folder / "root")
+    t.python().ctranslate2()
+    t.pip_cublas()
+    text = "RuntimeError: Library libcublas.so.12 is not found or cannot be loaded\n"
+    doc = json.loads(w.run("--root", w.folder / "root", "--json", "-", given=text).stdout)
+    if not doc["here"]["agrees"] or doc["here"]["finding"]["cause"] != "library-not-on-path":
+        yield f"{doc['cause']}: here is {doc['here']}"
+    said = w.run("--root", w.folder / "root", "-", given=text).stdout
+    if "below --root (/opt/venv) agrees" not in " ".join(said.split()):
+        yield said
+
+
 def main():
     exe = str(Path(sys.argv[1]).resolve())
     passed = failed = 0
     for test in (piped, statuses, long_prose, several, cause_or_file, follow_file, follow_cut,
                  follow_cut_line,
-                 follow_rotated, follow_rotated_at_once, follow_replaced_by_other, follow_stdin, here):
+                 follow_rotated, follow_rotated_at_once, follow_replaced_by_other, follow_stdin, here,
+                 there):
         with tempfile.TemporaryDirectory(prefix="gpumend-explain-") as folder:
             faults = list(test(World(exe, Path(folder))))
         for fault in faults:
