@@ -16,15 +16,17 @@ import tempfile
 from pathlib import Path
 
 import run
-from run import Server, check, world
+from run import PROGRAM, Server, check, world
 
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
 CALLS = {
-    "check": {"exe": "{top}/w/bin/p", "root": "{top}/w"}, "why": {"name": "libnowhere.so.1", "exe": "/bin/p"},
+    "check": {"target": PROGRAM, "root": "{top}/w"},
+    "why": {"name": "libnowhere.so.1", "exe": PROGRAM, "root": "{top}/w"},
     "explain": {"text": "ImportError: libcudnn.so.9: cannot open shared object file"},
     "plan": {"target": "/nowhere"}, "choose": {"model": "whisper:tiny"}, "devices": {},
     "kb": {"question": "which driver does CUDA 12.4 need"}, "needs": {"target": "/nowhere"},
-    "setup": {"app": "torch", "for": "rtx-3060-linux"}, "compare": {"before": "/nowhere", "after": "/nowhere"}}
+    "setup": {"app": "torch", "machine": "rtx-3060-linux"}, "compare": {"before": "/nowhere", "after": "/nowhere"}}
+REFUSED = ("plan", "needs", "compare")  # there is no /nowhere
 
 
 def definitions(folder, version):
@@ -66,6 +68,9 @@ def version_holds(exe, schemas, version, top):
         arguments = {k: v.format(top=top) for k, v in given.items()}
         answer = s.ask("tools/call", {"name": tool, "arguments": arguments}, modern)
         is_valid(f"{version}: {tool}", schemas, "CallToolResult", answer["result"])
+        refused = bool(answer["result"].get("isError"))
+        check(f"{version}: {tool} is {'refused' if tool in REFUSED else 'answered'}",
+              refused == (tool in REFUSED), answer)
         wrong = s.ask("tools/call", {"name": tool, "arguments": {"no such": 1}}, modern)
         is_valid(f"{version}: {tool}, a wrong argument", schemas,
                  "CallToolResult" if "result" in wrong else "JSONRPCError" if not modern and
