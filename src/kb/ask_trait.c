@@ -102,17 +102,14 @@ int form_capability(struct ask *k, struct gm_err *err)
 int form_gpu_alone(struct ask *k, struct gm_err *err)
 {
     struct kb_traits traits;
-    int rc = kb_traits(k->kb, &traits, err), found = 0;
-    const char *why = rc == 0 ? kb_gpu_alone(&traits, k->q->package) : NULL;
-    for (size_t i = 0; why && k->q->said & SAID_CPU && i < traits.n; i++) {
-        const struct kb_trait *t = &traits.rows[i];
-        if (t->says == why) {
-            HIT(k, KB_AREA_TRAITS, t);
-            ask_say(k, "%s%s: %s.", k->q->said & SAID_DOES ? "No: " : "", k->q->package, why);
-            found = 1;
-        }
+    int rc = kb_traits(k->kb, &traits, err);
+    const struct kb_trait *t = rc == 0 ? kb_gpu_alone(&traits, k->q->package) : NULL;
+    if (!t || !(k->q->said & SAID_CPU)) {
+        return rc;
     }
-    return rc < 0 ? rc : found;
+    HIT(k, KB_AREA_TRAITS, t);
+    ask_say(k, "%s%s: %s.", k->q->said & SAID_DOES ? "No: " : "", k->q->package, t->says);
+    return 1;
 }
 
 /* "does ctranslate2 need AVX2", "which CPU instruction set is the floor of ctranslate2" */

@@ -19,13 +19,13 @@ static bool is_package(const char *glob, const char *name)
     return n < sizeof text && str_glob(glob, text);
 }
 
-const char *kb_gpu_alone(const struct kb_traits *t, const char *package)
+const struct kb_trait *kb_gpu_alone(const struct kb_traits *t, const char *package)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct kb_trait *row = &t->rows[i];
         if (row->kind == KB_TRAIT_NEEDS && strcmp(row->name, "gpu") == 0 &&
             is_package(row->package, package)) {
-            return row->says;
+            return row;
         }
     }
     return NULL;

@@ -41,9 +41,9 @@ const char *kb_build_first(struct arena *a, const struct kb_build *b);
  * to keep while they do. */
 bool kb_model_is_plain_size(const char *model);
 
-/* Why a package computes on no CPU, as a clause: "it computes on GPUs alone"; NULL: no row says so.
- * `package` may be written with "_". */
-const char *kb_gpu_alone(const struct kb_traits *t, const char *package);
+/* The row that says why a package computes on no CPU (`says`, a clause: "it computes on GPUs
+ * alone"); NULL: there is none. `package` may be written with "_". */
+const struct kb_trait *kb_gpu_alone(const struct kb_traits *t, const char *package);
 
 /* The PTX that a driver compiles. */
 struct kb_isa {

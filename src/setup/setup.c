@@ -254,8 +254,8 @@ static void verdict_unknown(struct planner *p, const char *why)
 static int verdict_cpu(struct planner *p, const char *why, struct gm_err *err)
 {
     // Of another vendor's GPU the first half says it all.
-    const char *only = kb_gpu_alone(&p->traits, p->plan->row->package),
-               *others = p->plan->row->others;
+    const struct kb_trait *alone = kb_gpu_alone(&p->traits, p->plan->row->package);
+    const char *only = alone ? alone->says : NULL, *others = p->plan->row->others;
     bool nvidia = p->m->gpu && p->m->gpu->vendor == HOST_NVIDIA;
     if (only && others && !nvidia) {
         verdict_unknown(p, arena_printf(p->a, "%s, and %s (%s)", only, others,
