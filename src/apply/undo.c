@@ -10,7 +10,7 @@
 
 enum standing { IS_NEW, IS_OLD, IS_THEIRS };
 
-/* What stands at the path of a change: what we put there, what was there before, or neither. */
+/* What is now at the path of a change: what we put there, what was there before, or neither. */
 static int change_standing(struct apply_work *w, const struct apply_journal_change *c,
                            enum standing *ret, struct gm_err *err)
 {

@@ -69,8 +69,8 @@ static void ldso_sort_before_235(struct ldso_process *p, struct ldso_object **ma
     }
 }
 
-/* Up to 2.34. A start relocates what is in the program's list; a dlopen what stands in the link map
- * from its object on and is not relocated (rtld.c and dl_open_worker in glibc 2.31). */
+/* Up to 2.34: a start relocates the objects of the program's list; a dlopen those of the link map,
+ * from its own object on, that are not relocated yet (rtld.c and dl_open_worker in glibc 2.31). */
 static object_list relocation_order_before_235(struct ldso_process *p, struct ldso_object *root)
 {
     object_list maps = {0}, out = {0};

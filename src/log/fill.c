@@ -50,8 +50,7 @@ static bool is_placeholder(struct str s)
     return s.n > 0;
 }
 
-/* Whether a value stands at the end of a word in what was said before, in letters of either case.
- */
+/* Whether a word of what was said before ends with the value, ignoring case. */
 static bool is_said(const char *before, const char *value)
 {
     struct str s = str_of(before), word = str_of(value);
