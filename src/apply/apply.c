@@ -427,6 +427,10 @@ static void roll_back(struct model *m, const struct apply_options *o, struct app
     apply_work_close(&applied->work);
     if (apply_work_recover(&applied->place, &count, &again) < 0) {
         struct gm_err first = *err;
+        if (applied->place.n_lost) {
+            (void)gm_err_set(err, first.code, "%.250s; %.250s", first.text, again.text);
+            return;
+        }
         (void)gm_err_set(err, first.code,
                          "%.120s; taking back what was done so far failed too "
                          "(%.100s): it is finished by %s",

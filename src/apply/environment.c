@@ -176,6 +176,10 @@ static void environment_roll_back(const struct apply_environment *e, struct appl
     apply_work_close(&s->work);
     if (apply_work_recover(&s->place, &count, &again) < 0) {
         struct gm_err first = *err;
+        if (s->place.n_lost) {
+            (void)gm_err_set(err, first.code, "%.250s; %.250s", first.text, again.text);
+            return;
+        }
         (void)gm_err_set(err, first.code,
                          "%.120s; taking back what was done so far failed too (%.100s): it is "
                          "finished by gpumend setup --undo --into %s",

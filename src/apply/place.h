@@ -23,6 +23,10 @@ struct apply_place {
     const char *top;       // the folder of journals in `home`
     bool is_system;
     const char *swap; // how another user could put another folder in place of the base, or NULL
+    /* Files that an undo could not bring back, since an installer wrote into them: the first, and
+     * how many. */
+    const char *lost;
+    size_t n_lost;
 };
 
 #define APPLY_PLACE_EMPTY ((struct apply_place){.base = -1, .home = -1})

@@ -238,8 +238,7 @@ static int settle_kept(const struct apply_work *w, int farm, size_t i,
     }
     if (!apply_journal_sig_same(&kept, &e->sig)) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED,
-                          "%s was written in place, so that its old "
-                          "content is lost",
+                          "the installer rewrote %s in place, so this could not be undone later",
                           e->path);
     }
     return now && untouched(&now->sig, &e->sig) ? apply_place_remove(farm, numbered(w, i, ""), err)
@@ -421,6 +420,16 @@ static int bring_back_link(int dir, const struct apply_journal_entry *e, struct 
     return rc < 0 ? rc : apply_place_times(dir, name, &e->sig, err);
 }
 
+/* A second name of a file that was written in place has the new content, too. */
+static void note_lost(struct apply_place *p, const struct apply_journal_sig *kept,
+                      const struct apply_journal_entry *e)
+{
+    if (!apply_journal_sig_same(kept, &e->sig)) {
+        p->lost = p->lost ? p->lost : arena_strdup(p->arena, e->path);
+        p->n_lost++;
+    }
+}
+
 static int bring_back_file(struct apply_work *w, int dir, int farm, size_t i,
                            const struct apply_journal_entry *e, struct gm_err *err)
 {
@@ -429,6 +438,9 @@ static int bring_back_file(struct apply_work *w, int dir, int farm, size_t i,
     int rc = apply_place_sig(w->place, farm, from, &kept, err);
     if (rc == 0 && kept.type == '-') {
         return gm_err_set(err, GM_ERR_LOOK, "%s: what was kept of it is gone", e->path);
+    }
+    if (rc == 0) {
+        note_lost(w->place, &kept, e);
     }
     if (rc < 0 || renameat(farm, from, dir, name) == 0) {
         return rc;

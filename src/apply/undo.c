@@ -299,11 +299,24 @@ static int undo_one(struct apply_work *w, unsigned id, struct gm_err *err)
     return rc;
 }
 
+/* Undone as far as it can be; whoever asked learns of what cannot. */
+static int say_lost(const struct apply_place *p, unsigned id, struct gm_err *err)
+{
+    const char *more =
+        p->n_lost > 1 ? arena_printf(p->arena, " and %zu more files", p->n_lost - 1) : "";
+    return gm_err_set(err, GM_ERR_UNSUPPORTED,
+                      "journal %u was undone, except for %.250s%s: an installer had rewritten it "
+                      "in place, and the old content is lost; reinstall its package",
+                      id, p->lost, more);
+}
+
 int apply_work_undo(struct apply_place *p, unsigned id, unsigned *ret_id, struct gm_err *err)
 {
     struct apply_work w;
     struct ids ids = {0};
     *ret_id = 0;
+    p->lost = NULL;
+    p->n_lost = 0;
     int rc = apply_place_sweep(p, err);
     rc = rc < 0 ? rc : apply_work_open_journals(&w, p, err);
     if (rc < 0 || w.journals < 0) {
@@ -315,7 +328,8 @@ int apply_work_undo(struct apply_place *p, unsigned id, unsigned *ret_id, struct
     }
     rc = rc < 0 || !*ret_id ? rc : undo_one(&w, *ret_id, err);
     apply_work_close(&w);
-    return rc < 0 ? rc : apply_place_sweep(p, err);
+    rc = rc < 0 ? rc : apply_place_sweep(p, err);
+    return rc < 0 || !p->n_lost ? rc : say_lost(p, *ret_id, err);
 }
 
 int apply_work_recover(struct apply_place *p, unsigned *ret_count, struct gm_err *err)

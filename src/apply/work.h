@@ -55,7 +55,8 @@ void apply_work_close(struct apply_work *w);
 /*
  * Takes back a journal, last change first, and removes it. It can be interrupted and called again.
  * GM_ERR_UNSUPPORTED: others changed something since (the sentence says what), and nothing was
- * done. `id` 0: the latest. *ret_id is 0 if there is no journal at all.
+ * done; or, if p->n_lost is not 0, all was done, but so many files have a content that no undo can
+ * bring back. `id` 0: the latest. *ret_id is 0 if there is no journal at all.
  */
 int apply_work_undo(struct apply_place *p, unsigned id, unsigned *ret_id,
                     struct gm_err *err) GM_CHECK;

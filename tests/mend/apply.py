@@ -463,6 +463,46 @@ def two_at_once(w):
     as_before(w, "refused")
 
 
+REWRITES = """#!/bin/sh
+cd "$(dirname "$4")"
+: > new
+printf other >> small
+printf other | dd of=large conv=notrunc bs=1 seek=100 2>/dev/null
+%s
+"""
+
+
+def rewritten_in_place(w):
+    """A large file has a second name in the journal and no copy: what an installer wrote into it is lost.
+    That is said at once, and after a kill by the undo; the rest is as before."""
+    for path in w.site.glob("nvidia*"):
+        shutil.rmtree(path)
+    large, small = w.prefix / "bin/large", w.prefix / "bin/small"
+    large.write_bytes(bytes(2 << 20))
+    small.write_text("small")
+    times = large.stat()
+    uv = w.prefix.parent / "uv/uv"
+    uv.parent.mkdir()
+    env = "PATH=%s:/usr/bin:/bin" % uv.parent
+    document = json.loads(w.gpumend("fix", w.prefix, "--env", env, "--json", status=1))
+    number = next(i for i, way in enumerate(document["ways"], 1)
+                  if any(s["kind"] == "packages" for s in way["steps"]))
+    for end, status in ("exit 0", 3), ("exit 1", 3), ("kill -9 $PPID", -9):
+        w.before = state.state(w.prefix)
+        uv.write_text(REWRITES % end)
+        uv.chmod(0o755)
+        said = w.gpumend("fix", w.prefix, "--env", env, "--apply", "--packages", "--select", number,
+                         status=status)
+        said = w.gpumend("fix", w.prefix, "--undo", status=3) if status < 0 else said
+        expect("except for bin/large: an installer had rewritten it in place" in said, end + ": " + said)
+        lost = w.changed()
+        expect(len(lost) == 1 and lost[0].startswith("bin/large: "), "%s: %s" % (end, lost))
+        expect("nothing was applied" in w.gpumend("fix", w.prefix, "--undo", status=3), end)
+        with open(large, "r+b") as file:
+            file.write(bytes(200))
+        os.utime(large, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
 def damaged_journal(w):
     """Nothing is done with a journal that is damaged; cut at the end it is taken back."""
     w.apply("link")
@@ -491,7 +531,7 @@ TESTS = {"advice": advice, "no-advice": no_advice, "links": mends("link"), "edit
          "world-writable": world_writable, "of-another": of_another,
          "others-may-write": others_may_write, "others-by-acl": others_by_acl,
          "left-by-another": left_by_another, "two-at-once": two_at_once,
-         "damaged-journal": damaged_journal, "imported-when-used": imported_when_used}
+         "damaged-journal": damaged_journal, "rewritten-in-place": rewritten_in_place, "imported-when-used": imported_when_used}
 
 
 def needs(name):
