@@ -71,12 +71,12 @@ static uintptr_t symbol_in(const char *object, const char *name)
 {
     for (uint32_t i = 0; i < GPUCALL_OBJECTS; i++) {
         const struct gpucall_object *o = &gpucall_objects[i];
-        if (!o->map || !gpucall_starts(gpucall_base_name(o->map->l_name), object)) {
+        if (!o->map || !text_begins(text_base(o->map->l_name), object)) {
             continue;
         }
         for (uint32_t s = 1; s < o->n_symbols; s++) {
             if (o->symbols[s].st_shndx != SHN_UNDEF && o->symbols[s].st_name < o->n_strings &&
-                gpucall_same(o->strings + o->symbols[s].st_name, name)) {
+                text_equal(o->strings + o->symbols[s].st_name, name)) {
                 return o->map->l_addr + o->symbols[s].st_value;
             }
         }
@@ -88,7 +88,7 @@ static const char *path_of(const char *object)
 {
     for (uint32_t i = 0; i < GPUCALL_OBJECTS; i++) {
         const struct gpucall_object *o = &gpucall_objects[i];
-        if (o->map && gpucall_starts(gpucall_base_name(o->map->l_name), object)) {
+        if (o->map && text_begins(text_base(o->map->l_name), object)) {
             return o->map->l_name;
         }
     }
@@ -172,9 +172,8 @@ static void skip_libraries(struct gpucall_trace *trace)
     unsigned n = 0;
     while (n < trace->n) {
         const struct gpucall_object *o = gpucall_object_of(trace->pc[n] - 1);
-        const char *name = o ? gpucall_base_name(o->map->l_name) : "";
-        if (!o ||
-            !(o->gpu || gpucall_starts(name, "libcupti.so") || gpucall_starts(name, "gpumend-"))) {
+        const char *name = o ? text_base(o->map->l_name) : "";
+        if (!o || !(o->gpu || text_begins(name, "libcupti.so") || text_begins(name, "gpumend-"))) {
             break;
         }
         n++;
@@ -241,7 +240,7 @@ void gpucall_introduce(const struct gpucall_object *o)
     for (uint32_t i = 1; i < o->n_symbols; i++) {
         const Elf64_Sym *s = &o->symbols[i];
         if (s->st_shndx != SHN_UNDEF && s->st_size == sizeof(void *) && s->st_name < o->n_strings &&
-            gpucall_same(o->strings + s->st_name, "gpucall_peer")) {
+            text_equal(o->strings + s->st_name, "gpucall_peer")) {
             *(const struct gpucall_peer **)(o->map->l_addr + s->st_value) =
                 &self; // NOLINT: its place
         }
@@ -300,7 +299,7 @@ static void *open_cupti(void)
     static const char *const more[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/"};
     char path[PATH];
     const char *runtime = gpucall_peer->path("libcudart.so.");
-    const char *name = runtime ? gpucall_base_name(runtime) : NULL;
+    const char *name = runtime ? text_base(runtime) : NULL;
     const char *major = name ? name + sizeof "libcudart.so." - 1 : "12";
     void *found = NULL;
     for (size_t i = 0; runtime && !found && i < sizeof more / sizeof *more; i++) {

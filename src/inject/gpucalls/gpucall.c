@@ -30,8 +30,8 @@ static void gpucall_start(int argc, char **argv, char **env)
     static const char name[] = "GPUMEND_TRACE_GPU=", page[] = LOSS_VARIABLE "=";
     (void)argc, (void)argv;
     for (; *env; env++) {
-        where = gpucall_starts(*env, name) ? *env + sizeof name - 1 : where;
-        losses = gpucall_starts(*env, page) ? *env + sizeof page - 1 : losses;
+        where = text_begins(*env, name) ? *env + sizeof name - 1 : where;
+        losses = text_begins(*env, page) ? *env + sizeof page - 1 : losses;
     }
     for (const Elf64_auxv_t *at = (const Elf64_auxv_t *)(env + 1); at->a_type != AT_NULL; at++) {
         if (at->a_type == AT_PHDR) {
@@ -85,9 +85,9 @@ static const char libraries[][12] = {"libcuda.so", "libcudart", "libamdhip64"};
 
 static bool path_is_gpu(const char *path)
 {
-    const char *name = gpucall_base_name(path);
+    const char *name = text_base(path);
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
-        if (gpucall_starts(name, libraries[i])) {
+        if (text_begins(name, libraries[i])) {
             return true;
         }
     }
@@ -208,7 +208,7 @@ static bool refers_to(const struct gpucall_object *o, const char *name)
     for (uint32_t i = 1; i < o->n_symbols; i++) {
         const Elf64_Sym *s = &o->symbols[i];
         if (s->st_shndx == SHN_UNDEF && s->st_name < o->n_strings &&
-            gpucall_same(o->strings + s->st_name, name)) {
+            text_equal(o->strings + s->st_name, name)) {
             return true;
         }
     }
@@ -235,13 +235,13 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
     bool needs = needs_gpu(&seen);
     seen.waiting = needs && !seen.gpu ? LOOKS : 0;
     *o = seen;
-    if (gpucall_same(gpucall_base_name(map->l_name), "gpumend-gpucall.so")) {
+    if (text_equal(text_base(map->l_name), "gpumend-gpucall.so")) {
         gpucall_introduce(o);
     }
     uint32_t slot = (uint32_t)(o - gpucall_objects);
     gpucall_n_objects = slot >= gpucall_n_objects ? slot + 1 : gpucall_n_objects;
     bool from = every_binding || needs || seen.gpu || refers_to(&seen, "dlsym");
-    bool tells = every_binding && gpucall_starts(gpucall_base_name(map->l_name), "libc.so.");
+    bool tells = every_binding && text_begins(text_base(map->l_name), "libc.so.");
     return (from ? LA_FLG_BINDFROM : 0u) | (seen.gpu || tells ? LA_FLG_BINDTO : 0u);
 }
 
@@ -324,18 +324,18 @@ static uint32_t first_from(const char *name)
 const struct gpucall_function *gpucall_function_named(const char *name)
 {
     uint32_t i = first_from(name);
-    return i < gpucall_n_functions && gpucall_same(gpucall_text + gpucall_functions[i].name, name)
+    return i < gpucall_n_functions && text_equal(gpucall_text + gpucall_functions[i].name, name)
                ? &gpucall_functions[i]
                : NULL;
 }
 
 static bool is_asked(const char *base, const char *name, bool per_thread)
 {
-    if (!gpucall_starts(base, name)) {
+    if (!text_begins(base, name)) {
         return false;
     }
-    const char *rest = base + gpucall_length(name);
-    return per_thread ? gpucall_same(rest, "_ptsz") || gpucall_same(rest, "_ptds") : !*rest;
+    const char *rest = base + text_length(name);
+    return per_thread ? text_equal(rest, "_ptsz") || text_equal(rest, "_ptds") : !*rest;
 }
 
 /* Driver API, cuGetProcAddress: the newest form that is not newer than the version asked for; a
@@ -346,7 +346,7 @@ const struct gpucall_function *gpucall_function_asked(const char *name, uint32_t
     const struct gpucall_function *found = NULL;
     for (uint32_t i = first_from(name); i < gpucall_n_functions; i++) {
         const struct gpucall_function *f = &gpucall_functions[i];
-        if (!gpucall_starts(gpucall_text + f->name, name)) {
+        if (!text_begins(gpucall_text + f->name, name)) {
             break;
         }
         if (is_asked(gpucall_text + f->base, name, per_thread) && f->version <= version &&
@@ -388,7 +388,7 @@ static uint32_t words_on_stack(const struct gpucall_function *f)
 
 static bool is_hook(const char *name)
 {
-    return gpucall_starts(name, "cuGetProcAddress") || gpucall_same(name, "hipGetProcAddress");
+    return text_begins(name, "cuGetProcAddress") || text_equal(name, "hipGetProcAddress");
 }
 
 static bool wait_ready(struct gpucall_entry *e)
@@ -600,9 +600,9 @@ void la_preinit(uintptr_t *cookie)
 
 static enum gpucall_api api_of(const char *name)
 {
-    return *name == 'h'                   ? GPUCALL_HIP
-           : gpucall_starts(name, "cuda") ? GPUCALL_RUNTIME
-                                          : GPUCALL_DRIVER;
+    return *name == 'h'                ? GPUCALL_HIP
+           : text_begins(name, "cuda") ? GPUCALL_RUNTIME
+                                       : GPUCALL_DRIVER;
 }
 
 /* cuGetProcAddress(symbol, pfn, version, flags, ...): what it handed out is replaced.

@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #include "inject/system.h"
+#include "inject/text.h"
 #include "inject/unwind.h"
 
 enum { GPUCALL_STUBS = 4096, GPUCALL_OBJECTS = 4096, GPUCALL_FRAMES = 48, GPUCALL_TEXT = 1 << 17 };
@@ -228,12 +229,5 @@ void gpucall_introduce(const struct gpucall_object *o);
 
 /* stub.S: the caller's registers. */
 void gpucall_here(struct unwind_registers *ret);
-
-/* ------------------------------------------------------------------ small things */
-
-bool gpucall_same(const char *a, const char *b);
-bool gpucall_starts(const char *text, const char *start);
-size_t gpucall_length(const char *text);
-const char *gpucall_base_name(const char *path);
 
 #endif

@@ -28,7 +28,7 @@ static uintptr_t symbol_of(const struct gpucall_object *o, const char *name)
     for (uint32_t i = 1; i < o->n_symbols; i++) {
         const Elf64_Sym *s = &o->symbols[i];
         if (s->st_shndx != SHN_UNDEF && s->st_name < o->n_strings &&
-            gpucall_same(o->strings + s->st_name, name)) {
+            text_equal(o->strings + s->st_name, name)) {
             return o->map->l_addr + s->st_value;
         }
     }
@@ -180,8 +180,7 @@ static uintptr_t innermost(const struct gpucall_layout *l, uintptr_t thread)
 /* Where an interpreter is looked for: in the program and in libpython. */
 static bool may_be_python(const struct gpucall_object *o)
 {
-    return o->map &&
-           (o == gpucall_objects || gpucall_starts(gpucall_base_name(o->map->l_name), "libpython"));
+    return o->map && (o == gpucall_objects || text_begins(text_base(o->map->l_name), "libpython"));
 }
 
 static bool interpreter_find_in(const struct gpucall_object *o, struct gpucall_interpreter *ret)

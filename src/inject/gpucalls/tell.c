@@ -61,7 +61,7 @@ bool gpucall_by_design(const char *name, int result)
 
 void gpucall_tell_start(const char *where, const char *page)
 {
-    path = gpucall_same(where, "-") ? NULL : where;
+    path = text_equal(where, "-") ? NULL : where;
     losses = path ? record_losses(page) : NULL;
     has_standard_error = system_call(SYS_fstat, 2, (long)&standard_error, 0, 0, 0, 0) == 0;
 }

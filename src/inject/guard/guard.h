@@ -21,6 +21,7 @@
 
 #include "inject/end_page.h"
 #include "inject/system.h"
+#include "inject/text.h"
 
 /* ---------------------------------------------------------------- system.c */
 
@@ -41,11 +42,7 @@ bool lock_try(uint32_t *lock);
 void lock_take(uint32_t *lock);
 void lock_give(uint32_t *lock);
 
-size_t text_length(const char *text);
-bool text_equal(const char *a, const char *b);
-bool text_begins(const char *text, const char *with);
 void text_copy(char *to, const char *from, size_t size); // always ends with NUL
-const char *text_base(const char *path);
 
 /* ---------------------------------------------------------------- object.c */
 

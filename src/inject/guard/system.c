@@ -99,33 +99,6 @@ void lock_give(uint32_t *lock)
     }
 }
 
-size_t text_length(const char *text)
-{
-    size_t n = 0;
-    while (text[n]) {
-        n++;
-    }
-    return n;
-}
-
-bool text_equal(const char *a, const char *b)
-{
-    while (*a && *a == *b) {
-        a++;
-        b++;
-    }
-    return *a == *b;
-}
-
-bool text_begins(const char *text, const char *with)
-{
-    while (*with && *text == *with) {
-        text++;
-        with++;
-    }
-    return !*with;
-}
-
 void text_copy(char *to, const char *from, size_t size)
 {
     size_t n = 0;
@@ -134,13 +107,4 @@ void text_copy(char *to, const char *from, size_t size)
         n++;
     }
     to[n] = '\0';
-}
-
-const char *text_base(const char *path)
-{
-    const char *base = path;
-    for (; *path; path++) {
-        base = *path == '/' ? path + 1 : base;
-    }
-    return base;
 }
