@@ -1,4 +1,3 @@
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -427,13 +426,8 @@ static int check_run_with(void *command)
 static int check_run(const struct cli_command *self, int argc, char **argv)
 {
     static const struct cli_target_calls calls = {.take = check_take_option, .run = check_run_with};
-    struct check *c = calloc(1, sizeof *c);
-    if (!c) {
-        return cli_fail(CLI_CANNOT, "out of memory");
-    }
-    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
-    free(c);
-    return rc;
+    struct check c = {0};
+    return cli_target_run(&c.t, self, argc, argv, &calls, &c);
 }
 
 const struct cli_command cli_check = {

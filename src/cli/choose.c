@@ -1,4 +1,3 @@
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -248,13 +247,8 @@ static int choose_run(const struct cli_command *self, int argc, char **argv)
 {
     static const struct cli_target_calls calls = {.take = choose_take_option,
                                                   .run = choose_run_with};
-    struct choose *c = calloc(1, sizeof *c);
-    if (!c) {
-        return cli_fail(CLI_CANNOT, "out of memory");
-    }
-    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
-    free(c);
-    return rc;
+    struct choose c = {0};
+    return cli_target_run(&c.t, self, argc, argv, &calls, &c);
 }
 
 const struct cli_command cli_choose = {

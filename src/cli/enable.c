@@ -1,5 +1,4 @@
 /* `enable` puts the start-up hook into an environment, `disable` takes it away again. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/act.h"
@@ -49,14 +48,8 @@ static int enable_run_with(void *command)
 static int enable_run(const struct cli_command *self, int argc, char **argv)
 {
     static const struct cli_target_calls calls = {.run = enable_run_with};
-    struct enable *c = calloc(1, sizeof *c);
-    if (!c) {
-        return cli_fail(CLI_CANNOT, "out of memory");
-    }
-    c->target.root = ROOT_EMPTY;
-    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
-    free(c);
-    return rc;
+    struct enable c = {.target.root = ROOT_EMPTY};
+    return cli_target_run(&c.t, self, argc, argv, &calls, &c);
 }
 
 const struct cli_command cli_enable = {

@@ -2,7 +2,6 @@
  * answered by a whole check with that node's facts. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -457,14 +456,8 @@ static int run_with(void *command)
 static int needs_run(const struct cli_command *self, int argc, char **argv)
 {
     static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
-    struct needs_command *c = calloc(1, sizeof *c);
-    if (!c) {
-        return cli_fail(CLI_CANNOT, "out of memory");
-    }
-    c->form = NEEDS_FORMS;
-    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
-    free(c);
-    return rc;
+    struct needs_command c = {.form = NEEDS_FORMS};
+    return cli_target_run(&c.t, self, argc, argv, &calls, &c);
 }
 
 const struct cli_command cli_needs = {

@@ -1,5 +1,4 @@
 /* probe: runs the GPU in stages and says the first that fails. */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -248,15 +247,8 @@ static int probe_run_with(void *command)
 static int probe_run_command(const struct cli_command *self, int argc, char **argv)
 {
     static const struct cli_target_calls calls = {.take = probe_take_option, .run = probe_run_with};
-    struct probe *c = calloc(1, sizeof *c);
-    if (!c) {
-        return cli_fail(CLI_CANNOT, "out of memory");
-    }
-    c->how.device = -1;
-    c->target.root = ROOT_EMPTY;
-    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
-    free(c);
-    return rc;
+    struct probe c = {.how.device = -1, .target.root = ROOT_EMPTY};
+    return cli_target_run(&c.t, self, argc, argv, &calls, &c);
 }
 
 const struct cli_command cli_probe = {

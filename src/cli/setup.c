@@ -355,13 +355,8 @@ static int setup_run_with(void *command)
 static int setup_run(const struct cli_command *self, int argc, char **argv)
 {
     static const struct cli_target_calls calls = {.take = setup_take_option, .run = setup_run_with};
-    struct setup *c = calloc(1, sizeof *c);
-    if (!c) {
-        return cli_fail(CLI_CANNOT, "out of memory");
-    }
-    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
-    free(c);
-    return rc;
+    struct setup c = {0};
+    return cli_target_run(&c.t, self, argc, argv, &calls, &c);
 }
 
 const struct cli_command cli_setup = {

@@ -246,13 +246,8 @@ static int snapshot_run(const struct cli_command *self, int argc, char **argv)
 {
     static const struct cli_target_calls calls = {.take = snapshot_take_option,
                                                   .run = snapshot_run_with};
-    struct take *c = calloc(1, sizeof *c);
-    if (!c) {
-        return cli_fail(CLI_CANNOT, "out of memory");
-    }
-    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
-    free(c);
-    return rc;
+    struct take c = {0};
+    return cli_target_run(&c.t, self, argc, argv, &calls, &c);
 }
 
 const struct cli_command cli_snapshot = {

@@ -1,5 +1,4 @@
 /* check, fix and snapshot on Windows: of this machine, or of a Windows tree below --root. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -133,14 +132,9 @@ static int tree_run(const struct cli_command *self, int argc, char **argv)
 {
     static const struct cli_target_calls check = {.take = tree_take_option, .run = tree_check};
     static const struct cli_target_calls take = {.take = tree_take_option, .run = tree_snapshot};
-    struct tree_command *c = calloc(1, sizeof *c);
-    if (!c) {
-        return cli_fail(CLI_CANNOT, "out of memory");
-    }
+    struct tree_command c = {0};
     bool snapshot = strcmp(self->name, "snapshot") == 0;
-    int rc = cli_target_run(&c->t, self, argc, argv, snapshot ? &take : &check, c);
-    free(c);
-    return rc;
+    return cli_target_run(&c.t, self, argc, argv, snapshot ? &take : &check, &c);
 }
 
 #define TEXT_OF_TARGET                                                                             \

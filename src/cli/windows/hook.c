@@ -1,7 +1,6 @@
 /* enable and disable on Windows: the start-up hook of an environment of this machine. */
 #include "cli/windows/hook.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "apply/windows/hook.h"
@@ -260,14 +259,8 @@ static int hook_run_with(void *command)
 static int hook_run(const struct cli_command *self, int argc, char **argv)
 {
     static const struct cli_target_calls calls = {.run = hook_run_with};
-    struct hook_command *c = calloc(1, sizeof *c);
-    if (!c) {
-        return cli_fail(CLI_CANNOT, "out of memory");
-    }
-    c->root = ROOT_EMPTY;
-    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
-    free(c);
-    return rc;
+    struct hook_command c = {.root = ROOT_EMPTY};
+    return cli_target_run(&c.t, self, argc, argv, &calls, &c);
 }
 
 const struct cli_command cli_enable = {
