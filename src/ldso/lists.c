@@ -65,12 +65,12 @@ const char *ldso_expand(struct ldso_process *p, struct ldso_object *o, const cha
     if (!strchr(text, '$')) {
         return text;
     }
-    char *out = arena_strdup(p->arena, "");
+    const char *out = "";
     bool used_origin = false;
     for (const char *s = text; *s;) {
         size_t plain = strcspn(s, "$");
         if (plain) {
-            out = arena_printf(p->arena, "%s%.*s", out, (int)plain, s);
+            out = str_concat(p->arena, out, arena_strndup(p->arena, s, plain), "");
             s += plain;
             continue;
         }
@@ -89,13 +89,13 @@ const char *ldso_expand(struct ldso_process *p, struct ldso_object *o, const cha
         } else if ((n = token_length(s, "LIB"))) {
             value = p->loader.lib_token;
         } else {
-            out = arena_printf(p->arena, "%s$", out);
+            out = str_concat(p->arena, out, "$", "");
             continue;
         }
         if (!value) {
             return NULL;
         }
-        out = arena_printf(p->arena, "%s%s", out, value);
+        out = str_concat(p->arena, out, value, "");
         s += n;
     }
     /* check_for_trusted: only the program's own lists have to stay below a trusted folder. */
