@@ -220,11 +220,10 @@ static size_t count_distinct(key_list *list)
     return n;
 }
 
-static uint64_t end_key(struct arena *a, const struct end *e)
+static uint64_t end_key(const struct end *e)
 {
-    const char *text = arena_printf(a, "%llx:%llx %s", (unsigned long long)e->caller->dev,
-                                    (unsigned long long)e->caller->ino, e->key);
-    return str_hash(text, strlen(text));
+    const uint64_t parts[] = {e->caller->dev, e->caller->ino, str_hash(e->key, strlen(e->key))};
+    return str_hash(parts, sizeof parts);
 }
 
 static bool add_request(struct plan_work *x, struct plan_way *way, const struct plan_request *r)
@@ -255,7 +254,7 @@ static bool proof_compare_process(struct plan_work *x, const struct plan_verdict
             continue;
         }
         if (e->file && files_are_same(e->file, now->file)) {
-            VEC_PUSH(x->a, kept, end_key(x->a, e));
+            VEC_PUSH(x->a, kept, end_key(e));
             continue;
         }
         bool blamed = e->file && was_blamed(v, e);
