@@ -22,7 +22,7 @@ static const char *program_of(const struct apply_environment *e, const struct ap
 {
     const char *name = c->words[0], *path = env_value(e->env, e->n_env, "PATH");
     if (strchr(name, '/')) {
-        return name[0] == '/' ? name : path_join(e->arena, e->cwd, name);
+        return name[0] == '/' ? name : NULL;
     }
     return path ? child_find(e->arena, path, name) : NULL;
 }
@@ -62,7 +62,6 @@ static int command_run(const struct apply_environment *e, const struct apply_com
                             .argv = command->words,
                             .env = e->env,
                             .n_env = e->n_env,
-                            .cwd = e->cwd,
                             .show = !e->quiet,
                             .output_max_bytes = OUTPUT_BYTES_MAX};
     int rc = folder_safe_program(e->arena, c.path, err);

@@ -2,7 +2,9 @@
  * An environment that is made by commands, or one that exists and is filled by them, behind a
  * journal in its own folder.
  *
- *   apply_environment_make()    runs the commands, in their order; if one fails, all is taken back
+ *   apply_environment_make()    runs the commands, in their order and in the root folder (Python
+ *                               and uv would take files of the folder they are started in); if one
+ *                               fails, all is taken back
  *   apply_verified()  apply_close()
  *   apply_environment_undo()    takes back every journal of the folder down to that of the setup,
  *                               and removes the folder if the setup made it
@@ -16,7 +18,7 @@
 #include "apply/apply.h"
 
 struct apply_command {
-    const char *const *words; // ends with NULL; the first is a path, or a name on PATH
+    const char *const *words; // ends with NULL; the first is an absolute path, or a name on PATH
 };
 
 struct apply_environment {
@@ -29,8 +31,7 @@ struct apply_environment {
     size_t n_commands;
     const char *const *env; // of the commands, "K=V"
     size_t n_env;
-    const char *cwd; // of the commands, absolute
-    bool quiet;      // their output is not shown, and is part of the error
+    bool quiet; // their output is not shown, and is part of the error
 };
 
 /* GM_ERR_UNSUPPORTED: nothing was done, and the sentence says why (a folder with other content, a

@@ -213,10 +213,23 @@ static int setup_look(struct setup *c, struct setup_machine *ret, struct gm_err 
     return 0;
 }
 
+/* --apply starts the commands elsewhere than in the folder that the user is in, so that they name
+ * the environment by its whole path. */
+static const char *folder_named(const struct setup *c, const char *folder)
+{
+    struct arena *a = c->question.a;
+    if (!c->apply) {
+        return folder;
+    }
+    folder = folder ? folder : arena_printf(a, "%s-env", c->app);
+    return folder[0] == '/' ? folder : path_join(a, c->t.asked.cwd, folder);
+}
+
 /* A plan for the environment that exists, or, where its Python has none, for a new one. */
 static int setup_make(struct setup *c, struct setup_plan *ret, struct gm_err *err)
 {
     struct setup_question *q = &c->question;
+    q->folder = folder_named(c, q->folder);
     int rc = setup_plan_make(q, ret, err);
     if (rc < 0 || !q->there || ret->pins.items.n) {
         return rc;
@@ -224,7 +237,8 @@ static int setup_make(struct setup *c, struct setup_plan *ret, struct gm_err *er
     struct setup_plan other;
     struct setup_question again = *q;
     again.there = NULL;
-    again.folder = again.python = NULL;
+    again.python = NULL;
+    again.folder = folder_named(c, NULL);
     rc = setup_plan_make(&again, &other, err);
     if (rc == 0 && other.pins.items.n) {
         VEC_PUSH(&c->t.arena, &other.notes,

@@ -70,7 +70,6 @@ static int make_environment(struct done *d, struct root *root, struct gm_err *er
                                         .n_commands = n,
                                         .env = d->t->asked.env,
                                         .n_env = d->t->asked.n_env,
-                                        .cwd = d->t->asked.cwd,
                                         .quiet = d->t->json};
     return apply_environment_make(&e, &d->session, err);
 }

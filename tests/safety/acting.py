@@ -318,6 +318,25 @@ def above_faults(exe, w, top):
                 yield f"{mode:o} {owner} {words[0]}: changed {mine.changed()[:4]}"
 
 
+def setup_faults(exe, w, top):
+    """`setup --apply` starts its programs in the root folder, whatever the folder of the user has: an
+    interpreter with -m, and uv, take files of the folder they are started in."""
+    tools, mark = top / "setup-tools", top / "setup-mark"
+    for name in ("python3.11", "uv"):
+        put_tool(tools, name, mark).write_text(f'#!/bin/sh\nprintf "%s\\n" "$PWD" "$@" >> "{mark}"\nexit 1\n')
+    for words in (["--into", "new"], []):
+        folder = top / "folder"
+        done = subprocess.run([exe, "setup", "ctranslate2", "--python", "3.11", *words, "--apply"], cwd=folder,
+                              env={"PATH": f"{tools}:/usr/bin:/bin"}, capture_output=True, text=True,
+                              timeout=60, check=False)
+        seen = mark.read_text(encoding="utf-8").splitlines() if mark.exists() else []
+        mark.unlink(missing_ok=True)
+        if seen[:1] != ["/"] or str(folder / (words[1:] or ["ctranslate2-env"])[0]) not in seen:
+            yield f"started with {seen}: status {done.returncode}: {done.stderr}"
+        if (top / "mark").exists():
+            yield f"run of the folder: {(top / 'mark').read_text()}"
+
+
 def output_faults(exe, w, top):
     """`check --sarif FILE` and `check --html FILE` write through a link of the user's own, and not
     through another's."""
@@ -383,7 +402,7 @@ def main():
             passed, failed = passed + (not faults), failed + bool(faults)
         for name, check in (("secrets", secret_faults), ("words", word_faults),
                             ("patchelf", editor_faults), ("uv", installer_faults),
-                            ("interpreter", interpreter_faults), ("above", above_faults),
+                            ("interpreter", interpreter_faults), ("above", above_faults), ("setup", setup_faults),
                             ("groups", group_faults), ("output", output_faults), ("package", package_faults)):
             faults = list(check(w.exe, w, Path(top)))
             for fault in faults:
