@@ -2,16 +2,23 @@
 
 #include <stdlib.h>
 
+#include "base/folder.h"
+
 enum { ANSWER_MS = 15000, ANSWER_BYTES_MAX = 256 << 10 };
 
 int cli_slurm_ask(struct arena *a, const char *const *argv, struct str *ret, struct gm_err *err)
 {
     extern char **environ;
     struct child_end end;
-    const char *program = child_find(a, getenv("PATH"), argv[0]);
+    const char *path = getenv("PATH");
+    const char *program = path ? child_find(a, path, argv[0]) : NULL;
     size_t n_env = 0;
     if (!program) {
         return gm_err_set(err, GM_ERR_LOOK, "%s is not on PATH", argv[0]);
+    }
+    int safe = folder_safe_program(a, program, err);
+    if (safe < 0) {
+        return safe;
     }
     while (environ[n_env]) {
         n_env++;

@@ -293,6 +293,13 @@ def drains(exe, folder, counts):
     (s.folder / "scontrol").write_text("#!/bin/sh\nexit 1\n")
     status, updates, text = s.run(True)
     counts.judge("scontrol fails", status == 0 and not updates and "was not drained" in text, text)
+    (s.folder / "scontrol").write_text(SCONTROL)
+    (s.folder / "scontrol").chmod(0o777)
+    s.node("IDLE")
+    status, updates, text = s.run(True)
+    counts.judge("a scontrol that others may replace", status == 0 and not (s.folder / "asked").read_text()
+                 and "another user could put something else there" in text, text)
+    (s.folder / "scontrol").chmod(0o755)
     if shutil.which("strace"):
         (s.folder / "scontrol").write_text(SCONTROL)
         s.node("IDLE")
