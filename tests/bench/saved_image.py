@@ -169,7 +169,8 @@ def of_form(bench, top, host, form):
     for _ in range(TURNS):
         samples["gpumend"].append(measured(ours, answer))
         samples[" ".join(unpacker)].append(measured([*unpacker, layer]))
-    answered = samples["gpumend"][-1]["status"] in (0, 1) and has_all(answer, files)
+    # 3: of the last package only a part may be in the layer, which leaves the answer open.
+    answered = samples["gpumend"][-1]["status"] in (0, 1, 3) and has_all(answer, files)
     sizes = [os.path.getsize(p) for p in (layer, archive)]
     os.unlink(layer)
     os.unlink(archive)
