@@ -169,7 +169,7 @@ _gpumend()
         word="--root --check --probe --out --node --gpus --deadline --expire --state --heartbeat --drain --drain-count --drain-limit --help"
         ;;
     mcp)
-        word="--allow --help"
+        word="--allow --allow-machine --help"
         ;;
     probe)
         word="--device --stage --stages --timeout --quick --python --python-timeout --import --env --unset --kb --json --help"

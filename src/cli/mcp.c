@@ -15,12 +15,13 @@
 #include "mcp/server.h"
 #include "version.h"
 
-enum { O_ALLOW = 1 };
+enum { O_ALLOW = 1, O_MACHINE };
 /* The clock of one call; processor time has the command's own limit. Bytes of an error text. */
 enum { CALL_MS = 120000, OUTPUT_MAX = 64 << 20, ERRORS_MAX = 16 << 10, FOLDERS_MAX = 64 };
 
 static const struct cli_option options[] = {
     {"allow", "DIR", "targets must lie below DIR; may be given again (default: anywhere)", O_ALLOW},
+    {"allow-machine", NULL, "with --allow: devices and setup may describe this machine", O_MACHINE},
 };
 
 /* The commands that the tools name; each of them only looks. */
@@ -264,10 +265,12 @@ static int mcp_run(const struct cli_command *self, int argc, char **argv)
 {
     static struct allowed allowed;
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    bool machine = false;
     int rc = CLI_OK;
     for (int id; rc == CLI_OK && (id = cli_next(&args)) != CLI_END;) {
         switch (id) {
         case CLI_HELP: return CLI_OK;
+        case O_MACHINE: machine = true; break;
         case O_ALLOW: rc = allowed_take_folder(&allowed, args.value); break;
         case CLI_ARGUMENT:
             rc = cli_fail(CLI_USAGE, "mcp: no argument is expected (%s)", args.value);
@@ -275,8 +278,11 @@ static int mcp_run(const struct cli_command *self, int argc, char **argv)
         default: rc = CLI_USAGE; break;
         }
     }
-    const struct mcp_server server = {
-        .version = GPUMEND_VERSION, .arg = &allowed, .run = run_command, .allow = allow};
+    const struct mcp_server server = {.version = GPUMEND_VERSION,
+                                      .arg = &allowed,
+                                      .run = run_command,
+                                      .allow = allow,
+                                      .machine = machine};
     rc = rc == CLI_OK ? serve(&server) : rc;
     for (size_t i = 0; i < allowed.n; i++) {
         free(allowed.folders[i]);

@@ -40,6 +40,7 @@ struct mcp_server {
     /* The path as it is to be given to the command, or NULL: it may not be named. `path` NULL: none
      * was given. */
     const char *(*allow)(void *arg, struct arena *a, const char *path);
+    bool machine; // this machine may be described although paths are limited
 };
 
 /* The answer to one message, a new reference; NULL where none is due (a notification). */

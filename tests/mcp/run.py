@@ -35,8 +35,8 @@ def check(name, holds, detail=""):
 
 
 class Server:
-    def __init__(self, exe, *options, cwd="/"):
-        self.process = subprocess.Popen([exe, "mcp", *options], stdin=subprocess.PIPE, cwd=cwd,
+    def __init__(self, exe, *options, cwd="/", env=None):
+        self.process = subprocess.Popen([exe, "mcp", *options], stdin=subprocess.PIPE, cwd=cwd, env=env,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.number = 0
 
@@ -121,6 +121,8 @@ def of_tools(exe, t):
               r["_meta"]["gpumend/exitStatus"] == 1, r)
         check("check: the text is the data", json.loads(r["content"][0]["text"]) == doc)
         check("check: marked as data", "not instructions" in r["_meta"]["gpumend/untrusted"])
+        check("check: what a model reads is marked", [c["type"] for c in r["content"]] == ["text"] * 2 and
+              r["content"][1]["text"] == r["_meta"]["gpumend/untrusted"], r["content"][1:])
         check("check: what belongs to the era", ("resultType" in r) == modern, r.keys())
     check("no control character", "\x1b" not in json.dumps(r, ensure_ascii=False).replace("\\u001b", ""), r)
     full = s.call("check", target=PROGRAM, root=str(t.top), detail=True)["structuredContent"]
@@ -182,7 +184,7 @@ def of_setup(exe, t):
     for arguments, words in (({}, "app is required"), ({"app": "whisperx", "machine": "/etc"}, "not a path"),
                              ({"app": "whisperx", "machine": "../x"}, "not a path"),
                              ({"app": "whisperx", "machine": "."}, "not a path"),
-                             ({"app": "whisperx", "root": "/"}, "may not look"), ({"app": "none-such"}, "none-such"),
+                             ({"app": "whisperx", "root": "/"}, "may not look"), ({"app": "none-such", "root": str(t.top)}, "none-such"),
                              ({"app": "whisperx", "apply": True}, "unknown argument")):
         r = s.call("setup", **arguments)
         check(f"setup {arguments}", r["isError"] and words in r["content"][0]["text"], r)
@@ -241,6 +243,8 @@ def of_wrong(exe, t):
         check(f"{name} {str(arguments)[:40]}", words in said and (r["isError"] or not words), r)
     r = s.call("plan", target="--undo", root=str(t.top))
     check("a target is no option", r["isError"] and "--undo" in r["content"][0]["text"], r)
+    check("what a command says of a failure is data, too", "not instructions" in r["content"][1]["text"] and
+          r["_meta"]["gpumend/untrusted"] == r["content"][1]["text"], r)
     for raw, code in ((b"x", -32700), (b"[]", -32600), (b"[" * 100000, -32700), (b"{}", -32600), (b"7", -32600),
                       (b'{"jsonrpc":"2.0","id":1,"method":"tools/run"}', -32601),
                       (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"}}', -32602),
@@ -262,6 +266,31 @@ def of_wrong(exe, t):
     check("it ends by itself", s.process.wait(60) == 0)
 
 
+def of_named_paths(s, own, inside, t):
+    """Where only some folders may be named, a library's path and a variable's value name one, too."""
+    t.lib("/lib/libelsewhere.so.1")
+    own.lib("/lib/libhere.so.1")
+    there, here, program = str(t.top / "lib/libelsewhere.so.1"), str(own.top / "lib/libhere.so.1"), str(
+        own.top) + PROGRAM
+    folder, other = str(own.top / "lib"), str(t.top / "lib")
+    for more, allowed in (
+            ({"name": there}, False), ({"name": here}, True), ({"name": "libelsewhere.so.1"}, True),
+            ({"name": "../root/lib/libelsewhere.so.1"}, False), ({"name": "own/lib/libhere.so.1"}, True),
+            ({"loads": [there]}, False), ({"loads": [here, "libc.so.6"]}, True),
+            ({"loads": [f"{there}@{PROGRAM}"]}, False), ({"loads": [f"libx.so@{there}"]}, False),
+            ({"caller": there}, False), ({"name": str(inside / "no/such.so")}, False),
+            ({"env": [f"LD_LIBRARY_PATH={folder}:{other}"]}, False), ({"env": [f"LD_LIBRARY_PATH={folder}"]}, True),
+            ({"env": [f"LD_PRELOAD=own/lib/libhere.so.1 {there}"]}, False),
+            ({"env": ["LD_PRELOAD=own/lib/libhere.so.1 own/lib/libhere.so.1"]}, True),
+            ({"env": ["LD_PRELOAD=libx.so", "A=b c", "LD_LIBRARY_PATH=", "NO_VALUE"]}, True),
+            ({"env": ["PYTHONPATH=../root"]}, False), ({"env": ["LD_LIBRARY_PATH=own"]}, True),
+            ({"env": ["LD_LIBRARY_PATH=.."]}, False), ({"env": [f"PYTHONHOME={other}"]}, False)):
+        r = s.call("why", exe=program, **more)
+        check(f"--allow: why {more}", ("may not look" in r["content"][0]["text"]) != allowed, r)
+    r = s.call("why", exe=PROGRAM, root=str(own.top), name="/lib/libhere.so.1", env=["LD_LIBRARY_PATH=/opt"])
+    check("--allow: inside a root paths are those of the root", not r["isError"], r)
+
+
 def of_folders(exe, t, top):
     inside = top / "allowed"
     inside.mkdir()
@@ -272,7 +301,8 @@ def of_folders(exe, t, top):
                             ("check", {"snapshot": "/etc/passwd"}), ("check", {"target": str(inside / "out")}),
                             ("check", {"root": str(inside / ".." / "root")}), ("why", {"exe": "/bin/ls"}),
                             ("check", {}), ("plan", {}), ("choose", {}),
-                            ("check", {"target": str(top / "allowed-not")}),
+                            ("check", {"target": str(top / "allowed-not")}), ("devices", {}),
+                            ("setup", {"app": "torch"}), ("setup", {"app": "torch", "root": str(t.top)}),
                             ("compare", {"before": str(inside / "pipe"), "after": str(inside / "pipe")})):
         r = s.call(name, **arguments)
         check(f"--allow: {name} {arguments}", r["isError"] and
@@ -281,7 +311,29 @@ def of_folders(exe, t, top):
     r = s.call("check", root=str(own.top), target=PROGRAM)
     check("--allow: what is below", not r["isError"] and r["structuredContent"]["verdict"] == "broken", r)
     check("--allow: a folder of its own", not s.call("devices", root=str(own.top))["isError"])
+    of_named_paths(s, own, inside, t)
     check("it ends", s.end()[0] == 0)
+    s = Server(exe, "--allow", str(inside), "--allow-machine", cwd=str(top))
+    check("--allow-machine: devices", not s.call("devices")["isError"])
+    r = s.call("setup", app="torch")
+    check("--allow-machine: setup", not r["isError"] and r["structuredContent"]["machine"] == "this machine", r)
+    check("--allow-machine is for the machine", s.call("devices", root=str(t.top))["isError"] and
+          s.call("check", target=str(t.top))["isError"] and s.call("check")["isError"])
+    s.end()
+    env = top / "elsewhere"
+    (env / "lib/python3.12/site-packages/torch-1.0.dist-info").mkdir(parents=True)
+    (env / "lib/python3.12/site-packages/torch-1.0.dist-info/METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torch\nVersion: 1.0\n")
+    (env / "bin").mkdir()
+    (env / "bin/python3").symlink_to(sys.executable)
+    (env / "bin/python").symlink_to("python3")
+    (env / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.12.1\n")
+    for options, compared in (((), True), (("--allow", str(inside), "--allow-machine"), False)):
+        s = Server(exe, *options, env={**os.environ, "VIRTUAL_ENV": str(env)})
+        r = s.call("setup", app="torch")
+        check(f"the server's own environment, {options[:1]}",
+              ("elsewhere" in json.dumps(r["structuredContent"])) == compared, r)
+        s.end()
     check("--allow of nothing", Server(exe, "--allow", "/no/such").end()[0] == 2)
 
 
