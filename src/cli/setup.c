@@ -255,6 +255,7 @@ static int setup_make(struct setup *c, struct setup_plan *ret, struct gm_err *er
 /* The Python of the image is that of the plan. */
 static int setup_make_image(struct setup *c, struct setup_plan *ret, struct gm_err *err)
 {
+    c->question.image = true;
     if (!c->question.folder) {
         c->question.folder = str_concat(&c->t.arena, "/opt/", c->app, "-env");
     }

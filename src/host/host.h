@@ -466,6 +466,9 @@ enum host_state host_compat_fits(const struct host *h, struct arena *a, const ch
 const char *host_install_nvidia(const struct host *h, struct arena *a, const struct host_gpu *g,
                                 unsigned branch);
 
+/* Where its package is, as a sentence; NULL: in what the distribution comes with, or not known. */
+const char *host_install_source(const struct host *h);
+
 /* The command that installs a package of NVIDIA's container tools on the host, with their
  * repository where the manager's command for it is one line (docs.nvidia.com, NVIDIA Container
  * Toolkit, Installing); NULL: there is no such package. */

@@ -17,21 +17,27 @@ static const struct distribution {
     const char *os, *command; // NULL: enterprise_command()
     unsigned branch;          // 0: the newest
     bool any, open_only;
+    const char *from; // where the package is, if not in what the distribution comes with
 } distributions[] = {
-    {"ubuntu", "sudo ubuntu-drivers install && sudo reboot", 0, true, false},
-    {"debian", "sudo apt-get install nvidia-driver && sudo reboot", 535, false, false},
+    {"ubuntu", "sudo ubuntu-drivers install && sudo reboot", 0, true, false, NULL},
+    {"debian", "sudo apt-get install nvidia-driver && sudo reboot", 535, false, false,
+     "The package is in the components contrib and non-free of Debian's archive: they have to "
+     "stand "
+     "in its sources (wiki.debian.org/NvidiaGraphicsDrivers)."},
     {"fedora", "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda && sudo reboot", 0, false,
-     false},
-    {"arch", "sudo pacman -S nvidia-open nvidia-utils && sudo reboot", 0, false, true},
+     false,
+     "The packages are in RPM Fusion's repository nonfree, which has to be enabled "
+     "(rpmfusion.org/Howto/NVIDIA)."},
+    {"arch", "sudo pacman -S nvidia-open nvidia-utils && sudo reboot", 0, false, true, NULL},
     {"opensuse-tumbleweed",
      "sudo zypper install openSUSE-repos-Tumbleweed-NVIDIA && sudo zypper install-new-recommends "
      "--repo repo-non-free && sudo reboot",
-     0, false, false},
-    {"manjaro", "sudo mhwd -a pci nonfree 0300 && sudo reboot", 0, true, false},
-    {"rhel", NULL, 0, false, true},
-    {"rocky", NULL, 0, false, true},
-    {"almalinux", NULL, 0, false, true},
-    {"centos", NULL, 0, false, true},
+     0, false, false, NULL},
+    {"manjaro", "sudo mhwd -a pci nonfree 0300 && sudo reboot", 0, true, false, NULL},
+    {"rhel", NULL, 0, false, true, NULL},
+    {"rocky", NULL, 0, false, true, NULL},
+    {"almalinux", NULL, 0, false, true, NULL},
+    {"centos", NULL, 0, false, true, NULL},
 };
 
 /* Red Hat Enterprise Linux and what is built from it have no package of their own: NVIDIA's
@@ -109,6 +115,12 @@ const char *host_install_nvidia(const struct host *h, struct arena *a, const str
     return !d || old || (g && wanted_of(h, a, g)) ? NULL
            : d->command                           ? d->command
                                                   : enterprise_command(h, a);
+}
+
+const char *host_install_source(const struct host *h)
+{
+    const struct distribution *d = distribution_of(h);
+    return d ? d->from : NULL;
 }
 
 const char *host_install_step(const struct host *h, struct arena *a, const struct host_gpu *g,

@@ -40,10 +40,20 @@ bool setup_is_newer(const char *one, const char *two)
 
 /* ------------------------------------------------------------------ the driver */
 
-/* Of the row, for the system of the machine; NULL: not known. */
+const char *setup_newer_of(const char *one, const char *two)
+{
+    return !two || (one && setup_is_newer(one, two)) ? one : two;
+}
+
+/* Of the row, for the system of the machine; NULL: not known. WSL has the driver of Windows, with
+ * its number ("CUDA on WSL User Guide", 2), which reaches what the two systems ask for. */
 static const char *least_driver(const struct finder *f, const struct kb_driver *row)
 {
-    return !row ? NULL : f->q->machine->windows ? row->windows_min : row->linux_min;
+    const struct host *h = f->q->machine->host;
+    return !row                              ? NULL
+           : f->q->machine->windows          ? row->windows_min
+           : h->wsl.is_wsl.state == HOST_YES ? setup_newer_of(row->windows_min, row->linux_min)
+                                             : row->linux_min;
 }
 
 /* The last driver branch of the GPU; NULL: the newest serves it. */
@@ -78,16 +88,11 @@ static const char *first_driver(const struct finder *f)
         const struct kb_driver *d = &f->drivers.rows[i];
         for (size_t k = 0; d->kind == KB_DRIVER_FIRST && k < d->sm.n; k++) {
             if (strtoul(d->sm.items[k] + 3, NULL, 10) / 10 == f->capability / 10) {
-                return f->q->machine->windows ? d->windows_min : d->linux_min;
+                return least_driver(f, d);
             }
         }
     }
     return NULL;
-}
-
-const char *setup_newer_of(const char *one, const char *two)
-{
-    return !two || (one && setup_is_newer(one, two)) ? one : two;
 }
 
 /* The oldest driver for a CUDA release on this GPU; `isa` 0: no PTX is compiled. NULL: not known.

@@ -51,7 +51,8 @@ void setup_proof_step(struct planner *p);
 
 /* The system's own packages (system.c). */
 void setup_compiler_add(struct planner *p, struct setup_step *s); // its command
-void setup_program_step(struct planner *p);                       // that the application starts
+const char *setup_uv_text(const struct planner *p); // where uv comes from, as a sentence, or ""
+void setup_program_step(struct planner *p);         // that the application starts
 /* A ROCm of the release `wanted` ("7", "7.2"; "": any) that the machine has; NULL: none was seen.
  */
 const struct host_rocm *setup_rocm_there(const struct planner *p, const char *wanted);

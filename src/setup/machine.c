@@ -1,7 +1,9 @@
 /* The facts that a plan depends on: of a machine that was read, or of one that is only named. */
 #include <elf.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "host/manager.h"
 #include "kb/gpu_name.h"
@@ -88,6 +90,15 @@ static void take_host(const struct host *h, struct setup_machine *ret)
     ret->driver = ret->gpu && ret->gpu->vendor == HOST_NVIDIA ? machine_driver(h, ret->gpu) : NULL;
 }
 
+/* Alpine's, for one: its loader is there, and that of glibc is not. */
+static bool is_musl(struct model *m, const char *glibc, uint16_t machine)
+{
+    struct stat st;
+    const char *musl =
+        machine == EM_AARCH64 ? "/lib/ld-musl-aarch64.so.1" : "/lib/ld-musl-x86_64.so.1";
+    return root_stat(m->root, glibc, &st) == -ENOENT && root_stat(m->root, musl, &st) == 0;
+}
+
 void setup_machine_read(struct model *m, const char *shown, struct setup_machine *ret)
 {
     struct ldso_loader loader = {0};
@@ -101,6 +112,7 @@ void setup_machine_read(struct model *m, const char *shown, struct setup_machine
         ldso_loader_read(m->store, interp, machine, true, &loader);
     }
     ret->glibc_minor = loader.kind == LDSO_GLIBC ? loader.glibc_minor : 0;
+    ret->musl = interp && is_musl(m, interp, machine);
     if (m->env && m->env->major > 0 && !m->env->free_threaded) {
         ret->python = arena_printf(m->arena, "%d.%d", m->env->major, m->env->minor);
     }

@@ -429,6 +429,11 @@ static int verdict_find(struct planner *p, struct gm_err *err)
         verdict_unknown(p, "its processor is not known");
         return 0;
     }
+    if (p->m->musl && !p->q->image) { // PEP 656
+        verdict_unknown(p, "its C library is musl, and the releases in the knowledge base are "
+                           "wheels for glibc: a system or an image with glibc runs them");
+        return 0;
+    }
     if (p->m->gpus_unknown) {
         verdict_unknown(p, "its GPUs cannot be seen; name the machine with --for, such as --for "
                            "rtx-3060-linux, or --for cpu-linux");

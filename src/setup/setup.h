@@ -70,6 +70,7 @@ struct setup_machine {
     const char *platform; // "linux-x86-64" as in the knowledge base; NULL: not known
     const char *python;   // "3.11", of the machine's own interpreter; NULL: not known
     int glibc_minor;      // 0: not known
+    bool musl;            // its C library is musl: no wheel for glibc runs there
     const char *driver;   // of NVIDIA, the version; NULL: none, or not known
     bool named;           // only the name is known
     struct root *root;    // of a machine that was read; else NULL
@@ -116,6 +117,7 @@ struct setup_question {
     const char *folder; // of the environment, as it is to be written; NULL: APP-env
     const char *model;  // of Whisper; NULL: large-v3
     const char *python; // "3.11", and no other; NULL: the machine's, or one that fits
+    bool image; // for an image of Debian's (python:3.N-slim), which has no programs of the machine
     /* An environment that exists, which the plan is for: releases that it has come first, if they
      * fit. Its model was opened; NULL: the plan makes a new environment. */
     struct model *there;

@@ -46,7 +46,10 @@ static void driver_install(struct planner *p)
     } else if (p->m->host) {
         command =
             host_install_nvidia(p->m->host, p->a, p->m->gpu, (unsigned)atoi(pins->driver_min));
-        where = command ? "" : " How this distribution installs such a driver is not known here.";
+        const char *source = host_install_source(p->m->host);
+        where = !command ? " How this distribution installs such a driver is not known here."
+                : source ? arena_printf(p->a, " %s", source)
+                         : "";
     }
     s->why = arena_printf(p->a, "%s %s%s", have, driver_need(p), where);
     s->seen = arena_printf(p->a, "nvidia-smi prints driver version %s or later.", pins->driver_min);
@@ -199,11 +202,12 @@ void setup_environment_step(struct planner *p)
         words_add(p, &words, uv, 5);
         s->why = arena_printf(p->a,
                               "Every package of the plan has a wheel for Python %s. %s, and uv "
-                              "brings it.",
+                              "brings it.%s",
                               pins->python,
                               p->m->python
                                   ? arena_printf(p->a, "The machine has Python %s", p->m->python)
-                                  : "Which Python the machine has is not known");
+                                  : "Which Python the machine has is not known",
+                              setup_uv_text(p));
     } else {
         words_add(p, &words, py + !p->plan->windows, 5 - (size_t)!p->plan->windows);
         s->why = "Packages of the system and of other programs do not mix with these.";
@@ -242,8 +246,10 @@ static const char *packages_why(const struct planner *p)
     const struct setup_pins *pins = &p->plan->pins;
     const char *rest = "The installer finds their other dependencies.";
     if (p->plan->source) {
-        return "uv.lock has the packages, for Python 3.12; NVIDIA's libraries, which it lacks, are "
-               "of releases that fit them.";
+        return arena_printf(p->a,
+                            "uv.lock has the packages, for Python 3.12; NVIDIA's libraries, which "
+                            "it lacks, are of releases that fit them.%s",
+                            setup_uv_text(p));
     }
     if (setup_cmake_args(p)) {
         return arena_printf(p->a,

@@ -76,10 +76,17 @@ static bool has_program(const struct planner *p, const char *name)
     return false;
 }
 
+const char *setup_uv_text(const struct planner *p)
+{
+    return !p->q->image && has_program(p, "uv")
+               ? ""
+               : " uv itself: https://docs.astral.sh/uv/getting-started/installation";
+}
+
 void setup_program_step(struct planner *p)
 {
     const struct kb_trait *t = program_of(p);
-    if (!t || has_program(p, t->name)) {
+    if (!t || (!p->q->image && has_program(p, t->name))) {
         return;
     }
     struct setup_step *s =

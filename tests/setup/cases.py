@@ -32,6 +32,9 @@ TREES["rx9070xt-rocm"] = merged(system(), amdgpu(), amd_gpu("0000:03:00.0", 0x75
 TREES["ffmpeg-there"] = merged(MACHINES["cpu-only"][1], {"/usr/bin/ffmpeg": ""})
 TREES["gtx970-open-module"] = merged(system(), UBUNTU, nvidia("535.183.01", (
     "0000:01:00.0", 0x13c2, "NVIDIA GeForce GTX 970")))
+# Alpine's loader, and none of glibc.
+TREES["musl"] = merged(system(), {"/usr/lib/os-release": "ID=alpine\n", "/lib/ld-musl-x86_64.so.1": ""},
+                       nvidia("580.95.05", RTX3060))
 TREES["no-bus"] = without(MACHINES["cpu-only"][1], "/sys")
 # A device whose class this user may not read: it may be a GPU.
 TREES["bus-unread"] = merged(system(), {"/sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n"})
@@ -48,7 +51,7 @@ CASES = [
     ("faster-whisper-rtx3060", ["faster-whisper", "--root", "rtx3060"], "gpu",
      ["Keep the driver", "gpumend enable --import faster_whisper"]),
     ("faster-whisper-no-driver", ["faster-whisper", "--root", "no-driver"], "gpu",
-     ["sudo apt-get install nvidia-driver"]),
+     ["sudo apt-get install nvidia-driver", "contrib and non-free", "docs.astral.sh/uv/getting-started"]),
     ("faster-whisper-old-driver", ["faster-whisper", "--root", "rtx3060-old"], "gpu",
      ["Driver 470.256.02 is there", "sudo ubuntu-drivers install"]),
     ("faster-whisper-pascal", ["faster-whisper", "--root", "gtx1080-driver-580"], "gpu",
@@ -61,7 +64,7 @@ CASES = [
      ["570.26 or later"]),
     ("faster-whisper-wsl", ["faster-whisper", "--root", "wsl-good"], "unknown", ["--for rtx-3060-wsl"]),
     ("faster-whisper-wsl-named", ["faster-whisper", "--for", "rtx-3060-wsl"], "gpu",
-     ["WSL uses the driver of Windows"]),
+     ["WSL uses the driver of Windows", "528.33 or later"]),
     ("faster-whisper-jetson", ["faster-whisper", "--root", "jetson-orin"], "cpu", ["JetPack"]),
     ("faster-whisper-cpu", ["faster-whisper", "--root", "cpu-only"], "cpu", ["no GPU was found"]),
     ("faster-whisper-windows", ["faster-whisper", "--for", "rtx-4070-windows", "--into", "my env"], "gpu",
@@ -94,8 +97,9 @@ CASES = [
     ("openai-whisper-rdna3", ["openai-whisper", "--for", "rx-7900-xtx-linux"], "unknown",
      ["no release is known to fit that build"]),
     ("whisperx-ffmpeg-there", ["whisperx", "--root", "ffmpeg-there"], "cpu", ["1. Make an environment"]),
-    ("whisperx-fedora", ["whisperx", "--for", "rtx-3060-fedora"], "gpu", ["sudo dnf install ffmpeg-free"]),
+    ("whisperx-fedora", ["whisperx", "--for", "rtx-3060-fedora"], "gpu", ["sudo dnf install ffmpeg-free", "RPM Fusion"]),
     ("vllm-cpu", ["vllm", "--root", "cpu-only"], "unknown", ["builds for ROCm, for Intel's GPUs and for CPUs"]),
+    ("torch-musl", ["torch", "--root", "musl"], "unknown", ["its C library is musl"]),
     ("torch-no-bus", ["torch", "--root", "no-bus"], "unknown", ["its GPUs cannot be seen"]),
     ("torch-bus-unread", ["torch", "--root", "bus-unread"], "unknown", ["its GPUs cannot be seen"]),
     ("torch-wsl-no-gpu", ["torch", "--root", "wsl-no-gpu"], "unknown", ["its GPUs cannot be seen"]),
@@ -172,6 +176,10 @@ SCRIPTS = [
      "py -3.12 -m venv torch-env\nif ($LASTEXITCODE) { exit $LASTEXITCODE }\n"),
     (["whisperx", "--for", "rtx-3060-linux", "--script", "dockerfile"], "# whisperx works",
      "RUN apt-get update && apt-get install -y --no-install-recommends ffmpeg"),
+    # The image has no ffmpeg though the machine has, and glibc though the machine has not.
+    (["whisperx", "--root", "ffmpeg-there", "--script", "dockerfile"], "# whisperx works",
+     "RUN apt-get update && apt-get install -y --no-install-recommends ffmpeg"),
+    (["torch", "--root", "musl", "--script", "dockerfile"], "# torch works", "FROM python:3."),
     (["faster-whisper", "--for", "rtx-3060-linux", "--script", "dockerfile"], "# faster-whisper works",
      "RUN python3.12 -m venv /opt/faster-whisper-env"),
     (["torch", "--for", "rtx-3060-linux", "--script", "dockerfile"], "# torch works", "gpumend container docker"),
