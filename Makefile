@@ -26,7 +26,7 @@ run:
 windows: all
 	@scripts/setup windows
 	@[ -e $(BUILD)-windows/build.ninja ] || meson setup --cross-file scripts/windows.ini \
-		-Dnative=$(abspath $(BUILD)) $(BUILD)-windows
+		-Dnative="$(abspath $(BUILD))" $(BUILD)-windows
 	@ninja -C $(BUILD)-windows gpumend.exe
 
 # The Python package for Windows in dist/, around that gpumend.exe.
