@@ -143,18 +143,31 @@ static struct host_fact tegra_release(struct host_look *l)
 
 /* The JetPack that came with a release of L4T. Sources: "JetPack 7.0 with Jetson Linux 38.2/38.2.1"
  * and "JetPack 7.1 with Jetson Linux 38.4" [developer.nvidia.com, archive-7.0.md, archive-7.1.md];
- * R36 [Astute-Systems/bsp v1.4.0; framosimaging/framos-jetson-libsv]; R32.7.2 "is included as part
- * of JetPack 4.6.2", R32.5.1 of 4.5.1, R32.4.4 of 4.4.1, R32.4.3 of 4.4 [developer.nvidia.com,
- * linux-tegra-r3272, -r3251, -r3244, -r32.4.3]; R32.7.3 [OE4T/meta-tegra, L4T-R32.7.3-Notes]. */
+ * R39 [OE4T/meta-tegra#2281, #2339]; R36 [Astute-Systems/bsp v1.4.0;
+ * framosimaging/framos-jetson-libsv], R36.5.0 [OE4T/meta-tegra, L4T-R36.5.0-Notes]; R35.5.0 to
+ * R35.6.2 [the same, L4T-R35.5.0-Notes, -R35.6.1-Notes, -R35.6.2-Notes], R35 before, R34 and R32
+ * [dusty-nv/jetson-containers, l4t_version.py]; R32.7.2 "is included as part of JetPack 4.6.2",
+ * R32.5.1 of 4.5.1, R32.4.4 of 4.4.1, R32.4.3 of 4.4 [developer.nvidia.com, linux-tegra-r3272,
+ * -r3251, -r3244, -r32.4.3]. */
 static const struct {
     const char *release, *jetpack;
 } jetpacks[] = {
-    {"R38, REVISION: 4.0", "7.1"},   {"R38, REVISION: 2.0", "7.0"},
-    {"R38, REVISION: 2.1", "7.0"},   {"R36, REVISION: 4.4", "6.2.1"},
-    {"R36, REVISION: 4.3", "6.2"},   {"R36, REVISION: 4.0", "6.1"},
-    {"R36, REVISION: 3.0", "6.0"},   {"R32, REVISION: 7.3", "4.6.3"},
-    {"R32, REVISION: 7.2", "4.6.2"}, {"R32, REVISION: 5.1", "4.5.1"},
-    {"R32, REVISION: 4.4", "4.4.1"}, {"R32, REVISION: 4.3", "4.4"},
+    {"R39, REVISION: 2.1", "7.2.1"},  {"R39, REVISION: 2.0", "7.2"},
+    {"R38, REVISION: 4.0", "7.1"},    {"R38, REVISION: 2.0", "7.0"},
+    {"R38, REVISION: 2.1", "7.0"},    {"R36, REVISION: 5.0", "6.2.2"},
+    {"R36, REVISION: 4.4", "6.2.1"},  {"R36, REVISION: 4.3", "6.2"},
+    {"R36, REVISION: 4.0", "6.1"},    {"R36, REVISION: 3.0", "6.0"},
+    {"R36, REVISION: 2.0", "6.0 DP"}, {"R35, REVISION: 6.2", "5.1.5"},
+    {"R35, REVISION: 6.1", "5.1.5"},  {"R35, REVISION: 6.0", "5.1.4"},
+    {"R35, REVISION: 5.0", "5.1.3"},  {"R35, REVISION: 4.1", "5.1.2"},
+    {"R35, REVISION: 3.1", "5.1.1"},  {"R35, REVISION: 2.1", "5.1"},
+    {"R35, REVISION: 1.0", "5.0.2"},  {"R34, REVISION: 1.1", "5.0.1 DP"},
+    {"R32, REVISION: 7.5", "4.6.5"},  {"R32, REVISION: 7.4", "4.6.4"},
+    {"R32, REVISION: 7.3", "4.6.3"},  {"R32, REVISION: 7.2", "4.6.2"},
+    {"R32, REVISION: 7.1", "4.6.1"},  {"R32, REVISION: 6.1", "4.6"},
+    {"R32, REVISION: 5.2", "4.5.1"},  {"R32, REVISION: 5.1", "4.5.1"},
+    {"R32, REVISION: 5.0", "4.5"},    {"R32, REVISION: 4.4", "4.4.1"},
+    {"R32, REVISION: 4.3", "4.4"},    {"R32, REVISION: 3.1", "4.3"},
 };
 
 static struct host_fact tegra_jetpack(const struct host_fact *release)
