@@ -238,9 +238,7 @@ static bool is_of_this_machine(const struct chooser *c, const struct kb_build *b
  * take its place. */
 static const char *loaded_driver(const struct chooser *c)
 {
-    const struct host_fact *module = &c->h->nvidia.module;
-    bool sure = module->state == HOST_YES && module->value && c->h->nvidia.compat.n == 0;
-    return sure ? module->value : NULL;
+    return c->h->nvidia.compat.n == 0 ? host_nvidia_release(c->h) : NULL;
 }
 
 /* Of a later release, or of the same the one that the package index serves. */

@@ -224,7 +224,7 @@ static bool ask_known_builds(struct chooser *c, struct choose_candidate *x)
                    arena_printf(c->a,
                                 "no build of %s that is known runs with driver %s: the least that "
                                 "one of them needs is %s%s%s",
-                                app, c->h->nvidia.module.value, driver,
+                                app, host_nvidia_release(c->h), driver,
                                 none ? ", and the last driver branch for this GPU is " : "",
                                 none ? last : ""),
                    step);

@@ -215,7 +215,7 @@ static void add_inventory(struct container_work *w)
     if (kb_drivers(w->q->model->kb, &drivers, &err) < 0) {
         return;
     }
-    w->s->driver = module->state == HOST_YES ? module->value : NULL;
+    w->s->driver = host_nvidia_release(w->q->host);
     const struct host_fact *tegra = &w->q->host->tegra.release;
     w->s->driver_from = w->s->driver ? module->where
                         : tegra->state == HOST_YES

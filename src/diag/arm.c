@@ -120,28 +120,30 @@ static bool needs_nvrm(const struct elf_image *e)
     return false;
 }
 
-/* A libcuda that does not reach the GPU of such a machine. */
-static bool is_other_libcuda(struct diag *d, const char *path, enum platform machine)
+/* A libcuda that does not reach the GPU of this machine: which GPU it is for. */
+static enum platform other_libcuda(struct diag *d, const char *path)
 {
     const struct ldso_file *file = ldso_store_get(d->m->store, path)->file;
-    if (!file || file->image.state != ELF_STATE_OK || file->image.machine != EM_AARCH64) {
-        return false;
-    }
-    bool of_l4t = needs_nvrm(&file->image);
     const char *real = model_real_path(d->m, path);
-    return machine == TEGRA ? !of_l4t && real && host_is_libcuda_for_pci(d->m->host, real)
-                            : of_l4t && d->m->host->tegra.is_tegra.state == HOST_NO;
+    if (!d->m->host || !real || !file || file->image.state != ELF_STATE_OK ||
+        file->image.machine != EM_AARCH64) {
+        return NEITHER;
+    }
+    if (needs_nvrm(&file->image)) {
+        return d->m->host->tegra.is_tegra.state == HOST_NO ? TEGRA : NEITHER;
+    }
+    return host_is_libcuda_for_pci(d->m->host, real) ? SERVER : NEITHER;
 }
 
 bool diag_is_for_other_arm(struct diag *d, const char *path)
 {
     const char *by;
     enum platform machine = machine_platform(d);
+    if (str_glob("libcuda.so*", path_base(path))) {
+        return other_libcuda(d, path) != NEITHER;
+    }
     if (machine == NEITHER) {
         return false;
-    }
-    if (str_glob("libcuda.so*", path_base(path))) {
-        return is_other_libcuda(d, path, machine);
     }
     if (machine == SERVER && d->m->host->tegra.is_tegra.state == HOST_NO &&
         str_glob("libnvrm*.so*", path_base(path))) {
@@ -219,11 +221,12 @@ static void rule_toolkit(struct diag *d, const struct model_process *p, enum pla
 
 /* ------------------------------------------------------------------ libcuda */
 
-static void rule_libcuda(struct diag *d, const struct model_process *p, enum platform machine)
+static void rule_libcuda(struct diag *d, const struct model_process *p)
 {
     const struct ldso_object *o = ldso_find_object(p->ldso, "libcuda.so.1");
-    const char *real = o && is_aarch64(o) ? model_real_path(d->m, o->path) : NULL;
-    if (!real || !is_other_libcuda(d, o->path, machine)) {
+    const char *real = o ? model_real_path(d->m, o->path) : NULL;
+    enum platform libcuda = o ? other_libcuda(d, o->path) : NEITHER;
+    if (libcuda == NEITHER) {
         return;
     }
     if (!host_own_libcuda(d->m->host)) {
@@ -232,21 +235,21 @@ static void rule_libcuda(struct diag *d, const struct model_process *p, enum pla
     static const struct {
         const char *says, *evidence, *repair;
     } texts[] = {
-        [TEGRA] = {"%s is the driver's for GPUs on PCI; the GPU of this Jetson is part of the "
-                   "processor, and L4T's libcuda.so.1.1 alone reaches it.",
-                   "the loader finds it before L4T's; the module nvidia is not loaded",
-                   "Remove the packages of that driver: the one of Jetson Linux is in "
-                   "nvidia-l4t-cuda."},
-        [SERVER] = {"%s is the libcuda of Jetson Linux (L4T), which reaches no GPU of this "
-                    "machine: those are on PCI.",
-                    "it needs libnvrm_gpu.so, and this is no Tegra processor",
-                    "Use an image or a build for Arm servers, not one for L4T, and let the "
-                    "program find the libcuda.so.1 of this machine's driver."},
+        [SERVER] = {"%s is the driver's for GPUs on PCI; the GPU of this Jetson is part of the "
+                    "processor, and L4T's libcuda.so.1.1 alone reaches it.",
+                    "the loader finds it before L4T's; no GPU of NVIDIA on PCI was found",
+                    "Remove the packages of that driver: the one of Jetson Linux is in "
+                    "nvidia-l4t-cuda."},
+        [TEGRA] = {"%s is the libcuda of Jetson Linux (L4T), which reaches no GPU of this "
+                   "machine: those are on PCI.",
+                   "it needs libnvrm_gpu.so, and this is no Tegra processor",
+                   "Use an image or a build for Arm servers, not one for L4T, and let the "
+                   "program find the libcuda.so.1 of this machine's driver."},
     };
     struct diag_finding *f = diag_add(d, DIAG_ARM_PLATFORM, real, path_base(real),
-                                      arena_printf(d->a, texts[machine].says, real));
-    diag_evidence(d, f, "%s", texts[machine].evidence);
-    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s", texts[machine].repair);
+                                      arena_printf(d->a, texts[libcuda].says, real));
+    diag_evidence(d, f, "%s", texts[libcuda].evidence);
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s", texts[libcuda].repair);
     f->severity = DIAG_ERROR;
     f->stage = DIAG_STAGE_MACHINE;
     diag_seen_in(d, f, p);
@@ -282,11 +285,14 @@ bool diag_repair_of_l4t(struct diag *d, struct diag_finding *f, const char *name
 void diag_rule_arm(struct diag *d)
 {
     enum platform machine = machine_platform(d);
-    for (size_t i = 0; machine != NEITHER && i < d->m->processes.n; i++) {
+    for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        if (p->ldso && !p->ldso->is_static) {
-            rule_toolkit(d, p, machine);
-            rule_libcuda(d, p, machine);
+        if (!p->ldso || p->ldso->is_static) {
+            continue;
         }
+        if (machine != NEITHER) {
+            rule_toolkit(d, p, machine);
+        }
+        rule_libcuda(d, p);
     }
 }

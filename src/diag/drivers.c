@@ -118,6 +118,17 @@ const char *diag_driver_of(struct diag *d, const struct model_process *p)
     return NULL;
 }
 
+unsigned diag_ptx_isa_of(struct diag *d, const struct model_process *p)
+{
+    const struct host *h = d->m->host;
+    const char *driver = diag_driver_of(d, p);
+    struct compat c;
+    if (driver || !h || !host_has_nvgpu_alone(h) || compat_of(d, libcuda_of(p), &c)) {
+        return diag_ptx_isa(d, driver);
+    }
+    return kb_isa_of_cuda(d->m->kb, host_l4t_cuda(h));
+}
+
 /* ------------------------------------------------------------------ too old */
 
 static bool serves_last(struct diag *d, const struct kb_driver *row, const struct host_gpu *g)
@@ -264,7 +275,8 @@ static void judge_runtime(struct diag *d, const struct runtime *x)
 {
     const struct kb_driver *least = floor_of(d, x);
     const struct host_fact *module = &d->m->host->nvidia.module;
-    if (!least || !module->value || host_version_cmp(module->value, least->linux_min) >= 0) {
+    const char *loaded = diag_driver(d);
+    if (!least || !loaded || host_version_cmp(loaded, least->linux_min) >= 0) {
         return;
     }
     const char *driver = diag_driver_of(d, x->process);

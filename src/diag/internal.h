@@ -264,6 +264,9 @@ const char *diag_driver_of(struct diag *d, const struct model_process *p);
  * that cannot be determined, or if the driver is NULL. */
 unsigned diag_ptx_isa(struct diag *d, const char *driver);
 
+/* That of the driver that serves the process: its release says so, or that of Jetson Linux. */
+unsigned diag_ptx_isa_of(struct diag *d, const struct model_process *p);
+
 struct diag_target {
     unsigned number; // NVIDIA: ten times the compute capability
     const char *gfx; // AMD, else NULL

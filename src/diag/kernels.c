@@ -81,7 +81,7 @@ static enum gpu_serves code_serves_isa(const struct gpu_code *code, unsigned maj
 static enum gpu_serves kernels_ask(struct diag *d, const struct model_process *p,
                                    const struct ldso_object *o, unsigned major, unsigned minor)
 {
-    unsigned isa = diag_ptx_isa(d, diag_driver_of(d, p));
+    unsigned isa = diag_ptx_isa_of(d, p);
     const struct gpu_code *code = model_gpu_code(d->m, o, GPU_READ_SECTIONS);
     if (!code || (code->cuda.n_native == 0 && code->cuda.n_ptx == 0)) {
         return GPU_SERVES_UNKNOWN; // nothing is registered at load: not a library as it is known
@@ -222,9 +222,10 @@ static void code_evidence(struct diag *d, struct diag_finding *f, const struct m
                   code->cuda.n_ptx ? arches_list(d, code->cuda.ptx, code->cuda.n_ptx) : "none");
     if (v->isa) {
         const char *driver = diag_driver_of(d, p);
-        unsigned known = diag_ptx_isa(d, driver);
-        diag_evidence(d, f, "the PTX is of ISA %u.%u, driver %s knows ISAs up to %u.%u",
-                      v->isa / 10, v->isa % 10, driver, known / 10, known % 10);
+        unsigned known = diag_ptx_isa_of(d, p);
+        diag_evidence(d, f, "the PTX is of ISA %u.%u, %s %s knows ISAs up to %u.%u", v->isa / 10,
+                      v->isa % 10, driver ? "driver" : "the driver of L4T",
+                      driver ? driver : d->m->host->tegra.release.value, known / 10, known % 10);
     }
     diag_evidence(d, f, "the program then says: CUDA error: %s",
                   v->isa ? "the provided PTX was compiled with an unsupported toolchain"
@@ -260,7 +261,7 @@ static void kernels_repair(struct diag *d, struct diag_finding *f, const struct 
         repair_by_choice(d, f, v);
     }
     const struct kb_driver *driver = v->isa ? kb_driver_of_isa(d->m->kb, v->isa) : NULL;
-    if (driver) {
+    if (driver && !host_has_nvgpu_alone(d->m->host)) { // L4T's comes with a JetPack
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                     "Update the driver to %s or later: it compiles the PTX of this library.",
                     driver->linux_min);

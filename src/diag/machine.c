@@ -67,7 +67,7 @@ const char *diag_variable(const struct diag *d, const char *name)
 const char *diag_driver(const struct diag *d)
 {
     const struct host *h = d->m->host;
-    return h && h->nvidia.module.state == HOST_YES ? h->nvidia.module.value : NULL;
+    return h ? host_nvidia_release(h) : NULL;
 }
 
 static int version_compare(const char *a, const char *b)

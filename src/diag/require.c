@@ -148,15 +148,15 @@ static void say_unmet(struct diag *d, const char *variable, const char *driver)
 void diag_image_requires(struct diag *d)
 {
     static const char prefix[] = "NVIDIA_REQUIRE_";
-    const struct host_fact *module = &d->m->host->nvidia.module;
-    if (module->state != HOST_YES || !module->value || is_dropped(d)) {
+    const char *driver = diag_driver(d);
+    if (!driver || is_dropped(d)) {
         return;
     }
     for (size_t i = 0; i < d->m->config.n_env; i++) {
         const char *variable = d->m->config.env[i], *value = strchr(variable, '=');
         if (value && strncmp(variable, prefix, sizeof prefix - 1) == 0 &&
-            of_requirement(d, value + 1, module->value) == NO) {
-            say_unmet(d, variable, module->value);
+            of_requirement(d, value + 1, driver) == NO) {
+            say_unmet(d, variable, driver);
         }
     }
 }

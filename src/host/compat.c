@@ -109,7 +109,7 @@ int host_version_cmp(const char *a, const char *b)
 bool host_compat_is(const struct host *h, struct arena *a, const char *real_path,
                     const struct host_compat *c)
 {
-    const char *driver = h ? h->nvidia.module.value : NULL;
+    const char *driver = h ? host_nvidia_release(h) : NULL;
     struct str version;
     if (strstr(real_path, "/compat/")) {
         return true;
@@ -155,7 +155,7 @@ enum host_state host_compat_fits(const struct host *h, struct arena *a, const ch
                                  const struct host_compat *c, const char **ret_why)
 {
     const char *consumer = host_consumer_gpu(h);
-    const char *driver = h->nvidia.module.value;
+    const char *driver = host_nvidia_release(h);
     if (consumer) {
         *ret_why = arena_printf(a,
                                 "forward compatibility is for data-centre GPUs, and there is a "

@@ -411,11 +411,23 @@ void host_unset(struct host *h, const char *const *names, size_t n);
 /* The release of Jetson Linux, 36 of "R36, REVISION: 3.0"; -1: not known. */
 int host_l4t_release(const struct host *h);
 
+/* The CUDA of the driver of this release of Jetson Linux ("12.6"), or NULL. */
+const char *host_l4t_cuda(const struct host *h);
+
 /* A Jetson before JetPack 7, whose CUDA and driver are not those for Arm servers. */
 bool host_is_jetson(const struct host *h);
 
 /* Whether a GPU of NVIDIA is on PCI. */
 bool host_has_nvidia_card(const struct host *h);
+
+/* Whether the only GPU of NVIDIA is that of a Tegra whose driver is nvgpu. */
+bool host_has_nvgpu_alone(const struct host *h);
+
+/* The release of the driver that CUDA uses, or NULL: it is not known. Beside nvgpu a module nvidia
+ * may be loaded for the display: it names its release as those for PCI do ("540.4.0"), and under
+ * JetPack 5 that of L4T ("35.3.1") [nix-community/nixGL#139], and neither tells what the libcuda of
+ * L4T serves: beside 540.4.0 that is CUDA 12.6 [modular/mojo-gpu-puzzles#257]. */
+const char *host_nvidia_release(const struct host *h);
 
 /* Whether this libcuda (a real path) is that of the driver for GPUs on PCI, where the GPU is part
  * of a Jetson's processor. */

@@ -19,6 +19,24 @@ int host_l4t_release(const struct host *h)
     return text && text[0] == 'R' && text[1] >= '0' && text[1] <= '9' ? atoi(text + 1) : -1;
 }
 
+/* R35 [anduril/jetpack-nixos, overlay.nix, cudaMajorMinorPatchVersion]; R36 [dusty-nv/
+ * jetson-containers, l4t_version.py]; R38.4, R39.2 [roboflow/inference#2531]. */
+const char *host_l4t_cuda(const struct host *h)
+{
+    static const struct {
+        const char *release, *cuda;
+    } rows[] = {{"R35, REVISION: ", "11.4"},   {"R36, REVISION: 2.", "12.2"},
+                {"R36, REVISION: 3.", "12.4"}, {"R36, REVISION: 4.", "12.6"},
+                {"R38, REVISION: 4.", "13.0"}, {"R39, REVISION: 2.", "13.2"}};
+    const char *text = h->tegra.release.state == HOST_YES ? h->tegra.release.value : "";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (starts_with(text, rows[i].release)) {
+            return rows[i].cuda;
+        }
+    }
+    return NULL;
+}
+
 bool host_is_jetson(const struct host *h)
 {
     const struct host_tegra *t = &h->tegra;
@@ -48,9 +66,38 @@ static bool is_named_for_release(const char *real)
     return str_u64(major, &number) && number >= 100;
 }
 
+/* Orin's GPU has the driver nvgpu under JetPack 7 as well, Thor's the one for GPUs on PCI ("Orin
+ * uses nvgpu, Thor uses openrm") [anduril/jetpack-nixos#510; OE4T/meta-tegra,
+ * tegra-libraries-cuda_39.2.1.bb]. */
+static bool is_of_nvgpu(const struct host *h, const struct host_gpu *g)
+{
+    bool thor = g->chip && strcmp(g->chip, "tegra264") == 0;
+    return strcmp(g->kind, "tegra") == 0 && !thor &&
+           (g->chip || g->driver.state == HOST_YES || host_is_jetson(h));
+}
+
+bool host_has_nvgpu_alone(const struct host *h)
+{
+    for (size_t i = 0; i < h->gpus.n && !host_has_nvidia_card(h); i++) {
+        if (is_of_nvgpu(h, &h->gpus.items[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *host_nvidia_release(const struct host *h)
+{
+    return h->nvidia.module.state == HOST_YES && !host_has_nvgpu_alone(h) ? h->nvidia.module.value
+                                                                          : NULL;
+}
+
+/* That the module nvidia is loaded says nothing: it drives the display. Where the bus cannot be
+ * read there may be a card, unless that module is not loaded. */
 bool host_is_libcuda_for_pci(const struct host *h, const char *real)
 {
-    return host_is_jetson(h) && !host_has_nvidia_card(h) && h->nvidia.module.state == HOST_NO &&
+    return host_has_nvgpu_alone(h) &&
+           (h->pci.state == HOST_YES || h->nvidia.module.state == HOST_NO) &&
            is_named_for_release(real);
 }
 

@@ -163,6 +163,13 @@ struct kb_isa kb_isa_of_driver(struct kb *kb, const char *driver)
     return (struct kb_isa){.isa = isa, .more = isa && kb_driver_reaches_all(&d, driver)};
 }
 
+unsigned kb_isa_of_cuda(struct kb *kb, const char *cuda)
+{
+    struct kb_toolkits t;
+    struct gm_err err;
+    return cuda && kb_toolkits(kb, &t, &err) == 0 ? isa_of(&t, cuda) : 0;
+}
+
 const struct kb_driver *kb_driver_of_isa(struct kb *kb, unsigned isa)
 {
     struct kb_drivers d;

@@ -161,7 +161,10 @@ static void nvidia(struct paste *p, const struct host *h)
                             n->flavour.value ? n->flavour.value : ""));
     paste_line(p, "libcuda.so.1", library_text(p, cuda));
     paste_fact(p, "both agree", &n->versions_match, "yes");
-    cuda_line(p, n->module.value ? n->module.value : cuda ? cuda->version : NULL);
+    cuda_line(p, host_has_nvgpu_alone(h) ? NULL
+                 : n->module.value       ? n->module.value
+                 : cuda                  ? cuda->version
+                                         : NULL);
     for (size_t i = 0; i < n->shadowed.n; i++) {
         paste_line(p, "further libcuda", library_text(p, &n->shadowed.items[i]));
     }

@@ -3,6 +3,7 @@
 import json
 
 from cases import case, jetson_app
+from gpufile import cuda_library
 from tree import MACHINES, elf, elfgen
 
 ARM = {"machine": elfgen.AARCH64}
@@ -87,8 +88,8 @@ def driver_for_pci_on_a_jetson(t, bad):
     return app(t, ["libcuda.so.1"], f"{FOLDER}:{FOLDER}/nvidia")
 
 
-def jetson_without_its_libcuda(t, bad):
-    jetson_app(t, "none")
+def jetson_without_its_libcuda(t, bad, **more):
+    jetson_app(t, "none", **more)
     t.remove(FOLDER + "/nvidia/libcuda.so.1")
     if bad:
         t.lib(FOLDER + "/libcuda.so.550.54.14", soname="libcuda.so.1", **ARM)
@@ -112,6 +113,65 @@ def driver_for_pci_unfound_on_a_jetson(t, bad):
     """The loader finds no libcuda at all."""
     jetson_without_its_libcuda(t, bad)
     return app(t, ["libcuda.so.1"], FOLDER + "/tegra")
+
+
+def display_module(t, release):
+    """The module nvidia, which drives the display beside nvgpu; the bus shows no GPU."""
+    t.put("/sys/module/nvidia/version", release + "\n")
+    t.put("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  %s  Release Build\n"
+          % release)
+    t.real("/sys/bus/pci/devices").mkdir(parents=True)
+
+
+def beside_a_display(release, l4t_release):
+    """The two cases above as on a board: with the module for the display."""
+    def found(t, bad):
+        jetson_without_its_libcuda(t, bad, release=l4t_release)
+        display_module(t, release)
+        return app(t, ["libcuda.so.1"], f"{FOLDER}/tegra:{FOLDER}")
+
+    def unfound(t, bad):
+        jetson_without_its_libcuda(t, bad, release=l4t_release)
+        display_module(t, release)
+        return app(t, ["libcuda.so.1"], FOLDER + "/tegra")
+
+    for build in (found, unfound):
+        case("driver-libraries-missing", "lib-missing", "libcuda.so.1", repair="nvidia-l4t-cuda", severity="error",
+             name=f"driver-for-pci-{build.__name__}-beside-{release}")(build)
+
+
+beside_a_display("35.3.1", "R35 (release), REVISION: 3.1")
+beside_a_display("540.4.0", "R36 (release), REVISION: 4.3")
+beside_a_display("595.78", "R39 (release), REVISION: 2.0")
+
+
+def with_ptx(module, l4t_release, too_new, known):
+    """What the driver of L4T compiles is what its release says, not the module for the display."""
+    def build(t, bad):
+        jetson_app(t, "none", release=l4t_release)
+        display_module(t, module)
+        data = bytearray(cuda_library("libown.so", (f"compute_72:{too_new if bad else known}",)))
+        data[18:20] = elfgen.AARCH64.to_bytes(2, "little")
+        t.put("/usr/lib/libown.so", bytes(data))
+        made = app(t, ["libown.so", "libcuda.so.1"], f"/usr/lib:{FOLDER}/nvidia")
+        return {**made, "args": [*made["args"], "--page-size", "4096"]}
+    case("gpu-code-missing", "arch-unsupported", "libown.so", name=f"ptx-for-l4t-beside-{module}",
+         repair=r"(?s)\A(?!.*Update the driver)", evidence="the driver of L4T R3")(build)
+
+
+with_ptx("35.4.1", "R35 (release), REVISION: 4.1", "8.0", "7.4")
+with_ptx("540.4.0", "R36 (release), REVISION: 4.3", "9.0", "8.5")
+
+
+@case("cuda-for-other-arm", "jetson", "libcuda.so.595.71.05", repair="nvidia-l4t-cuda", evidence="on PCI was found")
+def driver_for_pci_on_jetpack_7(t, bad):
+    """Orin's GPU has nvgpu there as well."""
+    jetson_without_its_libcuda(t, False, release="R39 (release), REVISION: 2.0")
+    display_module(t, "595.78")
+    if bad:
+        t.lib(FOLDER + "/libcuda.so.595.71.05", soname="libcuda.so.1", **ARM)
+        t.link(FOLDER + "/libcuda.so.1", "libcuda.so.595.71.05")
+    return app(t, ["libcuda.so.1"], f"{FOLDER}:{FOLDER}/tegra")
 
 
 @case("driver-library-not-on-path", "lib-not-on-path", "libcuda.so.1", repair=f"{FOLDER}/tegra")
