@@ -219,6 +219,7 @@ SUITES = [
     # 1 GiB of wheels from a package index, loaded by Wine.
     Suite("test-windows", "windows-real", 3600, "{py} tests/windows/real.py {build}", "wheels"),
     Suite("test-windows", "windows-pathfinder", 900, "{py} tests/windows/pathfinder.py {build}/gpumend", "wheels"),
+    Suite("test-windows", "windows-syspath", 900, "{py} tests/windows/syspath.py {build}/gpumend", "wheels"),
     # Packages are compressed twice, and installed in root file systems that mmdebstrap makes: not part of CI.
     Suite("test-packages", "packages-installed", 3600,
           "{py} tests/machines/packages.py {build} {build}-aarch64 --windows {build}-windows/gpumend.exe"),

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "winldr/path.h"
+#include "winldr/syspath.h"
 
 const char *cli_windows_target(const struct winldr_files *files, struct arena *a, const char *path)
 {
@@ -75,6 +76,80 @@ static const char *variable_of(const struct cli_env *env, const char *name)
     return NULL;
 }
 
+static const char *setting_named(const struct host_setting *settings, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(settings[i].name, name) == 0) {
+            return settings[i].value;
+        }
+    }
+    return NULL;
+}
+
+/* One of Python's own variables. */
+static const char *python_variable(const struct host *host, const struct host_windows_user *user,
+                                   const struct cli_env *env, const char *name)
+{
+    const char *value = variable_of(env, name);
+    value = value || !user ? value : setting_named(user->python.items, user->python.n, name);
+    return value || !host ? value
+                          : setting_named(host->windows.python.items, host->windows.python.n, name);
+}
+
+/* What the registry adds to sys.path of this release: the user's entries come first. */
+static host_texts registered_paths(struct arena *a, const struct host *host,
+                                   const struct host_windows_user *user, const char *winver)
+{
+    host_texts found = {0};
+    const char *tag = winver ? arena_printf(a, "%c.%s", winver[0], winver + 1) : NULL;
+    for (size_t pass = 0; tag && host && pass < 2; pass++) {
+        for (size_t i = 0; i < host->windows.pythons.n; i++) {
+            const struct host_windows_python *x = &host->windows.pythons.items[i];
+            bool counts = pass ? !x->user : user && x->user && strcmp(x->user, user->name) == 0;
+            if (!counts || !winldr_name_is(x->company, "PythonCore") ||
+                !winldr_name_is(x->tag, tag)) {
+                continue;
+            }
+            for (size_t k = 0; k < x->paths.n; k++) {
+                VEC_PUSH(a, &found, x->paths.items[k]);
+            }
+        }
+    }
+    return found;
+}
+
+/* The folder of the user who starts it, or NULL: not known. */
+static const char *home_of(struct arena *a, struct winldr_files *f,
+                           const struct host_windows_user *user, const char *folder)
+{
+    struct winldr_names users = winldr_files_list(f, "C:\\Users");
+    for (size_t i = 0; i < users.n; i++) {
+        const char *home = winldr_path_join(a, "C:\\Users", users.items[i]);
+        if (winldr_path_is_below(folder, home)) {
+            return home;
+        }
+    }
+    return user ? winldr_path_join(a, "C:\\Users", user->name) : NULL;
+}
+
+static void set_syspath(struct arena *a, struct winldr_files *f, const struct host *host,
+                        const struct cli_env *env, struct winldr_python *py)
+{
+    const struct host_windows_user *user = host ? user_of(a, &host->windows, py->folder) : NULL;
+    host_texts registered = registered_paths(a, host, user, winldr_winver(f, py));
+    const char *none = python_variable(host, user, env, "PYTHONNOUSERSITE");
+    const struct winldr_syspath_hints hints = {
+        .pythonpath = python_variable(host, user, env, "PYTHONPATH"),
+        .user_base = python_variable(host, user, env, "PYTHONUSERBASE"),
+        .no_user_site = none && *none,
+        .app_data = variable_of(env, "APPDATA"),
+        .home = home_of(a, f, user, py->folder),
+        .registered = (const char *const *)registered.items,
+        .n_registered = registered.n,
+    };
+    winldr_syspath_set(f, &hints, py);
+}
+
 static void set_environment(struct arena *a, const struct host *host, const struct cli_env *env,
                             struct winldr_python *py)
 {
@@ -117,11 +192,17 @@ int cli_windows_open(struct cli_windows_tree *t, struct arena *a, struct root *r
         return rc;
     }
     winldr_find_pythons(&t->files, t->target, &pythons);
+    for (size_t i = 0; !t->target && t->host && i < t->host->windows.pythons.n; i++) {
+        if (t->host->windows.pythons.items[i].install) {
+            winldr_add_python(&t->files, t->host->windows.pythons.items[i].install, &pythons);
+        }
+    }
     t->n = pythons.items.n;
     t->all = arena_array(a, t->n + 1, sizeof *t->all);
     for (size_t i = 0; i < t->n; i++) {
         struct winldr_python *py = &pythons.items.items[i];
         set_environment(a, t->host, env, py);
+        set_syspath(a, &t->files, t->host, env, py);
         t->all[i] = (struct diag_windows){
             .arena = a, .files = &t->files, .py = py, .kb = &t->kb, .host = t->host};
     }

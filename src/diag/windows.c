@@ -3,6 +3,7 @@
 #include "diag/windows_internal.h"
 #include "winldr/package.h"
 #include "winldr/path.h"
+#include "winldr/syspath.h"
 #include "winldr/words.h"
 
 /* ------------------------------------------------------------------ imports */
@@ -284,7 +285,7 @@ static void report_raised(struct diag_windows *n, const char *package,
 static const char *what_failed(struct diag_windows *n, const struct winldr_process *p,
                                const struct winldr_load *l, const char *package)
 {
-    const char *folder = winldr_path_join(n->arena, n->py->site, "bitsandbytes");
+    const char *folder = winldr_python_path(n->files, n->py, "bitsandbytes");
     const char *path = p->requests.items[l->request]->name;
     return strcmp(package, "bitsandbytes") == 0 && winldr_path_is_below(path, folder)
                ? arena_printf(n->arena,
@@ -432,7 +433,7 @@ static const struct winldr_request *foreign_cudnn(const struct winldr_process *p
 static void judge_cudnn(struct diag_windows *n)
 {
     struct arena *a = n->arena;
-    const char *lib = winldr_path_join(a, n->py->site, "torch\\lib");
+    const char *lib = winldr_python_path(n->files, n->py, "torch\\lib");
     const struct winldr_process *p = import_two(n, "ctranslate2", "torch");
     const struct winldr_request *r = foreign_cudnn(p, lib);
     const struct winldr_module *part = winldr_find_module(p, "cudnn_graph64_9.dll");
@@ -514,6 +515,30 @@ static bool is_unseen_program(struct diag_windows *n)
     return false;
 }
 
+/* Packages that are installed where this Python does not look: a ._pth file has all of sys.path. */
+static void judge_syspath(struct diag_windows *n)
+{
+    const char *hidden = NULL;
+    if (n->py->unsure) {
+        VEC_PUSH(n->arena, &n->unknown, n->py->unsure);
+    }
+    for (const char *const *name = winldr_packages; n->py->pth && *name; name++) {
+        const char *init = arena_printf(n->arena, "%s\\%s\\__init__.py", n->py->site, *name);
+        if (winldr_files_place(n->files, init)->place &&
+            !winldr_has_package(n->files, n->py, *name)) {
+            hidden = hidden ? arena_printf(n->arena, "%s, %s", hidden, *name) : *name;
+        }
+    }
+    if (hidden) {
+        VEC_PUSH(n->arena, &n->unknown,
+                 arena_printf(n->arena,
+                              "%s: installed in %s, which this Python does not search, so that the "
+                              "import was not looked at; the line \"import site\" in %s, without a "
+                              "# before it, adds that folder",
+                              hidden, n->py->site, n->py->pth));
+    }
+}
+
 void diag_windows_judge(struct diag_windows *n)
 {
     bool has_torch = winldr_has_package(n->files, n->py, "torch");
@@ -521,6 +546,7 @@ void diag_windows_judge(struct diag_windows *n)
     if (is_unseen_program(n)) {
         return;
     }
+    judge_syspath(n);
     for (const char *const *name = winldr_packages; *name; name++) {
         if (winldr_has_package(n->files, n->py, *name)) {
             judge_import(n, *name);

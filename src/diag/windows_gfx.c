@@ -4,6 +4,7 @@
 #include "diag/windows_internal.h"
 #include "gpu/code.h"
 #include "winldr/path.h"
+#include "winldr/syspath.h"
 
 /* "gfx1030, gfx1100" */
 static const char *targets_of(struct arena *a, const struct gpu_code *code)
@@ -23,7 +24,7 @@ static void judge_code(struct diag_windows *n, const struct host_gpu *g, const c
     struct arena *a = n->arena;
     struct gpu_code code;
     struct gpu_answer answer;
-    const char *path = winldr_path_join(a, n->py->site, library);
+    const char *path = winldr_python_path(n->files, n->py, library);
     const struct winldr_entry *e = winldr_files_get(n->files, path);
     if (e->kind != WINLDR_ENTRY_FILE || g->gfx.state != HOST_YES) {
         return;
@@ -54,8 +55,9 @@ static void judge_ctranslate2_vendor(struct diag_windows *n, const struct host_g
                               "ctranslate2 is built for CUDA: it does not use the %s, and computes "
                               "on the CPU",
                               g->name),
-        .evidence = arena_printf(a, "%s opens cuBLAS",
-                                 winldr_path_join(a, n->py->site, "ctranslate2\\ctranslate2.dll")),
+        .evidence =
+            arena_printf(a, "%s opens cuBLAS",
+                         winldr_python_path(n->files, n->py, "ctranslate2\\ctranslate2.dll")),
     };
     diag_windows_add_amd_repair(n, &f, g, "ctranslate2");
     VEC_PUSH(a, &n->findings, f);

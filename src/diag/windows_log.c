@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "winldr/path.h"
+#include "winldr/syspath.h"
 #include "winldr/words.h"
 
 enum { SUBJECTS_MAX = 16, IMPORT_FLAGS = WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR };
@@ -248,9 +249,9 @@ static const char *file_of(const struct diag_windows *n, const struct diag_windo
         return is_file(n, s->path) ? s->path : NULL;
     }
     size_t at = find_nocase(str_of(s->path), words), length = strlen(s->path);
-    const char *path =
-        at < length ? winldr_path_join(n->arena, n->py->site, s->path + at + sizeof words - 1)
-                    : s->path;
+    const char *path = at < length
+                           ? winldr_python_path(n->files, n->py, s->path + at + sizeof words - 1)
+                           : s->path;
     return is_file(n, path) ? path : NULL;
 }
 
@@ -258,14 +259,17 @@ static void ask_path(struct windows_ask *q)
 {
     const struct diag_windows *n = q->n;
     const char *path = file_of(n, q->s);
-    size_t site = strlen(n->py->site);
     if (!path) {
         return;
     }
-    if (winldr_path_is_below(path, n->py->site) && path[site]) {
-        struct str rest = str_of(path + site + 1);
-        if (ask_import(q, str_dup(n->arena, str_cut(&rest, '\\')), path)) {
-            return;
+    for (size_t i = 0; i < n->py->n_places; i++) {
+        const char *place = n->py->places[i];
+        struct str rest = str_of(path);
+        if (winldr_path_is_below(path, place)) {
+            rest = (struct str){path + strlen(place) + 1, rest.n - strlen(place) - 1};
+            if (ask_import(q, str_dup(n->arena, str_cut(&rest, '\\')), path)) {
+                return;
+            }
         }
     }
     struct winldr_process *p = winldr_python_start(n->files, n->py);

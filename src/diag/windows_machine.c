@@ -4,6 +4,7 @@
 #include "diag/windows_internal.h"
 #include "kb/serves.h"
 #include "winldr/path.h"
+#include "winldr/syspath.h"
 #include "winldr/words.h"
 
 const struct host_gpu *diag_windows_gpu(const struct diag_windows *n, enum host_vendor vendor)
@@ -42,7 +43,7 @@ void diag_windows_judge_build(struct diag_windows *n)
                               "torch %s is built for %s: it does not use the %s, and computes on "
                               "the CPU",
                               torch.version, built, g->name),
-        .evidence = winldr_path_join(a, n->py->site, "torch\\version.py"),
+        .evidence = winldr_python_path(n->files, n->py, "torch\\version.py"),
     };
     bool blackwell = nvidia && g->compute_capability.state == HOST_YES &&
                      host_version_cmp(g->compute_capability.value, "10.0") >= 0;

@@ -2,6 +2,7 @@
 
 #include "diag/windows_internal.h"
 #include "winldr/path.h"
+#include "winldr/syspath.h"
 
 #define AMD_PAGE                                                                                   \
     "https://rocm.docs.amd.com/projects/radeon-ryzen/en/latest/docs/install/installrad/windows/"   \
@@ -145,29 +146,39 @@ static void add_bin(struct diag_windows *n, diag_windows_folders *list, const ch
     add_folder(n, list, winldr_path_join(n->arena, bin, "x86_64"));
 }
 
-/* Where packages and installers put the DLLs of CUDA, cuDNN and ROCm. */
-void diag_windows_find_folders(struct diag_windows *n, diag_windows_folders *list)
+/* NVIDIA's and AMD's wheels in one folder of sys.path. */
+static void add_folders_of_place(struct diag_windows *n, diag_windows_folders *list,
+                                 const char *place)
 {
     struct arena *a = n->arena;
-    const char *site = n->py->site, *nvidia = winldr_path_join(a, site, "nvidia");
-    add_folder(n, list, winldr_path_join(a, site, "torch\\lib"));
+    const char *nvidia = winldr_path_join(a, place, "nvidia");
     struct winldr_names names = winldr_files_list(n->files, nvidia);
     for (size_t i = 0; i < names.n; i++) {
         add_bin(n, list, winldr_path_join(a, winldr_path_join(a, nvidia, names.items[i]), "bin"));
     }
-    names = winldr_files_list(n->files, site);
+    names = winldr_files_list(n->files, place);
     for (size_t i = 0; i < names.n; i++) {
         if (starts_with(names.items[i], "_rocm_sdk_")) {
             add_folder(n, list,
-                       winldr_path_join(a, winldr_path_join(a, site, names.items[i]), "bin"));
+                       winldr_path_join(a, winldr_path_join(a, place, names.items[i]), "bin"));
         }
+    }
+}
+
+/* Where packages and installers put the DLLs of CUDA, cuDNN and ROCm. */
+void diag_windows_find_folders(struct diag_windows *n, diag_windows_folders *list)
+{
+    struct arena *a = n->arena;
+    add_folder(n, list, winldr_python_path(n->files, n->py, "torch\\lib"));
+    for (size_t i = 0; i < n->py->n_places; i++) {
+        add_folders_of_place(n, list, n->py->places[i]);
     }
     for (size_t i = 0; n->host && i < n->host->windows.toolkits.n; i++) {
         const struct host_windows_toolkit *t = &n->host->windows.toolkits.items[i];
         const char *bin = winldr_path_join(a, t->path, "bin");
         add_bin(n, list, bin);
         if (strcmp(t->kind, "cuDNN") == 0) { // a folder for each CUDA
-            names = winldr_files_list(n->files, bin);
+            struct winldr_names names = winldr_files_list(n->files, bin);
             for (size_t k = 0; k < names.n; k++) {
                 add_bin(n, list, winldr_path_join(a, bin, names.items[k]));
             }

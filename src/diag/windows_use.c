@@ -3,6 +3,7 @@
 
 #include "diag/windows_internal.h"
 #include "winldr/path.h"
+#include "winldr/syspath.h"
 #include "winldr/pathfinder.h"
 #include "winldr/words.h"
 
@@ -22,7 +23,7 @@ struct windows_use {
 static const struct winldr_file *file_in_site(struct diag_windows *n, const char *name)
 {
     const struct winldr_entry *e =
-        winldr_files_get(n->files, winldr_path_join(n->arena, n->py->site, name));
+        winldr_files_get(n->files, winldr_python_path(n->files, n->py, name));
     return e->kind == WINLDR_ENTRY_FILE && e->file->image.state == PE_STATE_OK ? e->file : NULL;
 }
 
@@ -292,7 +293,7 @@ static void judge_onnxruntime(struct diag_windows *n)
         (void)judge_use(n, &(struct windows_use){
                                .package = "onnxruntime",
                                .what = "the load of onnxruntime's CUDA provider",
-                               .name = winldr_path_join(n->arena, n->py->site, provider),
+                               .name = winldr_python_path(n->files, n->py, provider),
                                .flags = WINLDR_ALTERED_SEARCH_PATH,
                                .severity = "warning",
                                .so = ": it computes on the CPU",
@@ -304,11 +305,11 @@ static void judge_onnxruntime(struct diag_windows *n)
 static uint64_t bindings_major(struct diag_windows *n)
 {
     static const char stem[] = "cuda_bindings-";
-    struct winldr_names names = winldr_files_list(n->files, n->py->site);
-    for (size_t i = 0; i < names.n; i++) {
+    struct winldr_installed_list list = winldr_python_list(n->files, n->py);
+    for (size_t i = 0; i < list.items.n; i++) {
         uint64_t major = 0;
-        struct str rest = str_of(names.items[i]);
-        if (starts_with(names.items[i], stem)) {
+        struct str rest = str_of(list.items.items[i].name);
+        if (str_starts(rest, stem)) {
             rest = (struct str){rest.s + sizeof stem - 1, rest.n - (sizeof stem - 1)};
             return str_u64(str_cut(&rest, '.'), &major) ? major : 0;
         }

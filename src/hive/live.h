@@ -5,8 +5,8 @@
  *
  *     SYSTEM    the control set in use as ControlSet001: Session Manager with its KnownDLLs and
  *               Environment, FileSystem, the drivers of the display class, the PCI devices
- *     SOFTWARE  Windows NT\CurrentVersion
- *     USER      Environment of the user who runs gpumend
+ *     SOFTWARE  Windows NT\CurrentVersion, Python
+ *     USER      Environment and Software\Python of the user who runs gpumend
  */
 #ifndef GPUMEND_HIVE_LIVE_H
 #define GPUMEND_HIVE_LIVE_H

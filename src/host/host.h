@@ -223,6 +223,13 @@ struct host_windows_user {
     const char *name;                   // of the folder below C:\Users
     struct host_fact path;              // the user's own PATH; value
     VEC(struct host_setting) variables; // those that matter to GPUs, as this user has set them
+    VEC(struct host_setting) python;    // those of Python, likewise
+};
+struct host_windows_python {   // of the registry
+    const char *company, *tag; // "PythonCore", "3.12-32"
+    const char *user;          // of the folder below C:\Users; NULL: for all users
+    const char *install;       // its folder, or NULL
+    host_texts paths;          // what the subkeys of PythonPath name
 };
 
 /* A machine by the files of its Windows (windows.c). Paths are those of Windows. */
@@ -240,6 +247,8 @@ struct host_windows {
     host_texts known_dlls;        // of the registry; empty: not known
     VEC(struct host_windows_toolkit) toolkits;
     VEC(struct host_windows_user) users;
+    VEC(struct host_setting) python;         // variables of Python, of all users
+    VEC(struct host_windows_python) pythons; // in the order of the registry, a user's last
 };
 
 /* A runtime for GPUs that an engine's settings register. */

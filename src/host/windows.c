@@ -3,7 +3,7 @@
  *
  *   SYSTEM    the control set in use: display adapters below Enum\PCI with their drivers below
  *             Control\Class, Session Manager (SafeDllSearchMode, KnownDLLs), FileSystem
- *   SOFTWARE  Windows NT\CurrentVersion: the release
+ *   SOFTWARE  Windows NT\CurrentVersion: the release; Python (windows_pythons.c)
  *   and the variables of all and of each user (windows_variables.c)
  *
  * Sources: Microsoft, "Device Setup Classes" (display: {4d36e968-...}), "Registry Trees and Keys
@@ -99,6 +99,8 @@ static void read_release(struct windows_look *w)
     struct host_fact file = host_windows_open(w, "C:\\Windows\\System32\\config\\SOFTWARE", &h);
     ret->name = ret->build = host_unknown(
         file.where, file.state == HOST_YES ? "it does not state the release" : file.why);
+    host_windows_read_pythons(w, &h, "Python", NULL, file.where);
+    host_windows_read_pythons(w, &h, "WOW6432Node\\Python", NULL, file.where);
     if (!host_windows_key(&h, hive_root(&h), "Microsoft\\Windows NT\\CurrentVersion", &key)) {
         return;
     }

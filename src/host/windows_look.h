@@ -32,6 +32,10 @@ struct host_fact host_windows_value(struct windows_look *w, const struct hive *h
 const char *host_windows_text(struct windows_look *w, const struct hive *h, struct hive_key key,
                               const char *name);
 
+/* The Pythons below a key of the hive, "Python". `user`: whose hive it is, NULL: of all users. */
+void host_windows_read_pythons(struct windows_look *w, const struct hive *h, const char *path,
+                               const char *user, const char *where);
+
 /* PATH and the variables that matter, of all users and of each. */
 void host_windows_read_variables(struct windows_look *w);
 

@@ -32,6 +32,10 @@ static const char *const kept[] = {
     "ROCM_SDK_PRELOAD_LIBRARIES",
 };
 
+static const char *const of_python[] = {"PYTHONPATH", "PYTHONUSERBASE", "PYTHONNOUSERSITE"};
+
+enum { N_KEPT = sizeof kept / sizeof *kept, N_OF_PYTHON = sizeof of_python / sizeof *of_python };
+
 /* Where the variables are that a text may name. */
 struct scope {
     struct windows_look *w;
@@ -180,10 +184,16 @@ static void read_common(struct windows_look *w)
         h->cpu.cores_online = h->cpu.cores = host_amount(w->hive.where, cores);
     }
     h->environment = host_yes(w->hive.where, NULL);
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+    for (size_t i = 0; i < N_KEPT; i++) {
         const char *value = variable_value(&s, &w->system, key, kept[i]);
         if (value) {
             VEC_PUSH(a, &h->variables, (struct host_setting){kept[i], value});
+        }
+    }
+    for (size_t i = 0; i < N_OF_PYTHON; i++) {
+        const char *value = variable_value(&s, &w->system, key, of_python[i]);
+        if (value) {
+            VEC_PUSH(a, &h->windows.python, (struct host_setting){of_python[i], value});
         }
     }
 }
@@ -207,12 +217,19 @@ static void read_user(struct windows_look *w, const char *name)
                     : rc < 0 ? host_unknown(file.where, arena_strdup(a, err.text))
                              : host_no(file.where, "this user has no variables");
     }
-    for (size_t i = 0; rc > 0 && i < sizeof kept / sizeof *kept; i++) {
+    for (size_t i = 0; rc > 0 && i < N_KEPT; i++) {
         const char *value = variable_value(&s, &h, s.user_key, kept[i]);
         if (value) {
             VEC_PUSH(a, &user.variables, (struct host_setting){kept[i], value});
         }
     }
+    for (size_t i = 0; rc > 0 && i < N_OF_PYTHON; i++) {
+        const char *value = variable_value(&s, &h, s.user_key, of_python[i]);
+        if (value) {
+            VEC_PUSH(a, &user.python, (struct host_setting){of_python[i], value});
+        }
+    }
+    host_windows_read_pythons(w, &h, "Software\\Python", name, file.where);
     VEC_PUSH(a, &w->l->host->windows.users, user);
 }
 

@@ -10,6 +10,7 @@
  * environment holds secrets, and a beginning such as NVIDIA_ is shared by keys of services.
  */
 static const char *const kept_variables[] = {
+    "APPDATA",
     "BNB_CUDA_VERSION",
     "BNB_ROCM_VERSION",
     "CONDA_DEFAULT_ENV",

@@ -4,6 +4,7 @@
 
 #include "winldr/path.h"
 #include "winldr/script.h"
+#include "winldr/syspath.h"
 
 /* ------------------------------------------------------------------ TensorFlow */
 
@@ -117,8 +118,8 @@ static void load_paddle_wheels(struct winldr_process *p, const struct winldr_pyt
         add_paddle_folder(p, winldr_below(p->files, base, "Library\\bin"), &folders);
     }
     for (size_t i = 0; i < N_PADDLE_WHEELS; i++) {
-        bins[i] = winldr_below(p->files, py->site,
-                               arena_printf(p->arena, "nvidia\\%s\\bin", paddle_wheels[i]));
+        bins[i] = winldr_python_path(p->files, py,
+                                     arena_printf(p->arena, "nvidia\\%s\\bin", paddle_wheels[i]));
         add_paddle_folder(p, bins[i], &folders);
     }
     for (size_t i = 0; i < sizeof runtime / sizeof *runtime; i++) {
@@ -161,8 +162,8 @@ void winldr_import_numba_cuda(struct winldr_process *p, const struct winldr_pyth
     struct str text;
     bool needs_bindings = winldr_read_text(f, winldr_below(f, cuda, "__init__.py"), &text) &&
                           str_find(text, "find_spec(\"cuda.bindings\")") < text.n;
-    (void)winldr_add_existing(p, winldr_below(f, py->site, "numba_cuda.libs")); // if it is there
-    if (needs_bindings && !winldr_is_folder(f, winldr_below(f, py->site, "cuda\\bindings"))) {
+    (void)winldr_add_existing(p, winldr_python_path(f, py, "numba_cuda.libs")); // if it is there
+    if (needs_bindings && !winldr_is_folder(f, winldr_python_path(f, py, "cuda\\bindings"))) {
         p->raised_title = "ImportError, the package cuda-bindings is not installed";
         p->raised = "numba.cuda looks for cuda.bindings first, which \"numba-cuda[cu12]\" and "
                     "\"numba-cuda[cu13]\" bring for drivers of CUDA 12 and 13";

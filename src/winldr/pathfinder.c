@@ -4,6 +4,7 @@
 
 #include "winldr/path.h"
 #include "winldr/script.h"
+#include "winldr/syspath.h"
 
 enum { DLLS = 3, ANCHORS = 2 };
 
@@ -61,7 +62,7 @@ struct finder {
 static uint64_t release_of(struct winldr_files *f, const struct winldr_python *py)
 {
     struct str text, line;
-    const char *path = winldr_below(f, py->site, "cuda\\pathfinder\\_version.py");
+    const char *path = winldr_python_path(f, py, "cuda\\pathfinder\\_version.py");
     if (!winldr_read_text(f, path, &text)) {
         return 0;
     }
@@ -127,7 +128,7 @@ static const char *find_early(struct finder *q)
     struct winldr_files *f = q->process->files;
     const char *const wheels[] = {"nvidia\\cu13\\bin\\x86_64", q->library->wheel_12};
     for (size_t i = 0; i < sizeof wheels / sizeof *wheels; i++) {
-        const char *path = file_in(q, winldr_below(f, q->py->site, wheels[i]));
+        const char *path = file_in(q, winldr_python_path(f, q->py, wheels[i]));
         if (path) {
             return path;
         }

@@ -8,6 +8,7 @@
 #include "winldr/path.h"
 #include "winldr/rocm.h"
 #include "winldr/script.h"
+#include "winldr/syspath.h"
 
 const char *const winldr_packages[] = {"torch",      "ctranslate2", "onnxruntime", "faster_whisper",
                                        "whisperx",   "cupy",        "llvmlite",    "bitsandbytes",
@@ -103,13 +104,13 @@ static void import_torch(struct winldr_process *p, const struct winldr_python *p
 }
 
 /* The libraries of ROCm's wheels, in the order of their names. */
-static bool add_rocm_libraries(struct winldr_process *p, const struct winldr_python *py)
+static bool add_rocm_libraries(struct winldr_process *p, const char *site)
 {
-    struct winldr_names names = winldr_files_list(p->files, py->site);
+    struct winldr_names names = winldr_files_list(p->files, site);
     bool added = false;
     for (size_t i = 0; i < names.n; i++) {
         if (starts_with(names.items[i], "_rocm_sdk_libraries")) {
-            const char *folder = winldr_below(p->files, py->site, names.items[i]);
+            const char *folder = winldr_below(p->files, site, names.items[i]);
             added |= winldr_add_existing(p, winldr_below(p->files, folder, "bin"));
         }
     }
@@ -122,7 +123,8 @@ static bool add_rocm_libraries(struct winldr_process *p, const struct winldr_pyt
 static void add_rocm(struct winldr_process *p, const struct winldr_python *py, const char *package)
 {
     struct winldr_files *f = p->files;
-    const char *core = winldr_below(f, py->site, "_rocm_sdk_core\\bin");
+    const char *site = winldr_path_folder(f->arena, package);
+    const char *core = winldr_below(f, site, "_rocm_sdk_core\\bin");
     struct str text;
     if (!winldr_read_text(f, winldr_below(f, package, "__init__.py"), &text) ||
         str_find(text, "_rocm_sdk_core") == text.n) {
@@ -130,9 +132,9 @@ static void add_rocm(struct winldr_process *p, const struct winldr_python *py, c
     }
     bool has_core = winldr_add_existing(p, core);
     if (str_find(text, "_rocm_sdk_libraries_custom") < text.n) {
-        (void)(has_core && winldr_add_existing(
-                               p, winldr_below(f, py->site, "_rocm_sdk_libraries_custom\\bin")));
-    } else if (!add_rocm_libraries(p, py) && !has_core && py->hip_path) {
+        (void)(has_core &&
+               winldr_add_existing(p, winldr_below(f, site, "_rocm_sdk_libraries_custom\\bin")));
+    } else if (!add_rocm_libraries(p, site) && !has_core && py->hip_path) {
         (void)winldr_add_existing(p, winldr_below(f, py->hip_path, "bin"));
     }
 }
@@ -146,10 +148,10 @@ static void import_ctranslate2(struct winldr_process *p, const struct winldr_pyt
     winldr_load_files(p, package, "_ext.", ".pyd");
 }
 
-static void import_llvmlite(struct winldr_process *p, const struct winldr_python *py,
-                            const char *package)
+static void import_llvmlite(struct winldr_process *p, const char *package)
 {
-    const char *libs = winldr_below(p->files, py->site, "llvmlite.libs");
+    const char *site = winldr_path_folder(p->files->arena, package);
+    const char *libs = winldr_below(p->files, site, "llvmlite.libs");
     if (winldr_is_folder(p->files, libs)) {
         (void)winldr_add_directory(p, libs); // a full path
     }
@@ -159,7 +161,7 @@ static void import_llvmlite(struct winldr_process *p, const struct winldr_python
 static void import_bitsandbytes(struct winldr_process *p, const struct winldr_python *py,
                                 const char *package)
 {
-    import_torch(p, py, winldr_below(p->files, py->site, "torch"));
+    import_torch(p, py, winldr_python_path(p->files, py, "torch"));
     const char *name = winldr_bitsandbytes_library(p->files, py, package);
     if (name) {
         /* Kept in p->loads. */
@@ -188,7 +190,7 @@ static void import_others(struct winldr_process *p, const struct winldr_python *
 void winldr_import_package(struct winldr_process *p, const struct winldr_python *py,
                            const char *package)
 {
-    const char *folder = winldr_below(p->files, py->site, package);
+    const char *folder = winldr_python_path(p->files, py, package);
     if (py->hook) {
         winldr_hook_perform(p, py->hook, package);
     }
@@ -203,7 +205,7 @@ void winldr_import_package(struct winldr_process *p, const struct winldr_python 
     } else if (strcmp(package, "cupy") == 0) {
         winldr_import_cupy(p, py, folder);
     } else if (strcmp(package, "llvmlite") == 0) {
-        import_llvmlite(p, py, folder);
+        import_llvmlite(p, folder);
     } else if (strcmp(package, "bitsandbytes") == 0) {
         import_bitsandbytes(p, py, folder);
     } else if (strcmp(package, "tensorflow") == 0) {
@@ -211,7 +213,7 @@ void winldr_import_package(struct winldr_process *p, const struct winldr_python 
     } else if (strcmp(package, "paddle") == 0) {
         winldr_import_paddle(p, py, folder);
     } else if (strcmp(package, "numba_cuda") == 0) {
-        import_llvmlite(p, py, winldr_below(p->files, py->site, "llvmlite"));
+        import_llvmlite(p, winldr_python_path(p->files, py, "llvmlite"));
         winldr_import_numba_cuda(p, py, folder);
     } else {
         import_onnxruntime(p, folder);

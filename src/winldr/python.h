@@ -32,11 +32,15 @@ enum winldr_variable {
 extern const char *const winldr_variable_names[WINLDR_N_VARIABLES];
 
 struct winldr_python {
-    const char *folder;            // of the environment
-    bool is_packaged;              // the process is one of the Store's
-    const char *kind;              // "python.org", "venv", "conda", "uv", "embedded", "Store"
-    const char *exe;               // of the process
-    const char *site;              // its site-packages
+    const char *folder;        // of the environment
+    bool is_packaged;          // the process is one of the Store's
+    const char *kind;          // "python.org", "venv", "conda", "uv", "embedded", "Store"
+    const char *exe;           // of the process
+    const char *site;          // its site-packages, where pip installs
+    const char *const *places; // folders of sys.path (winldr/syspath.h)
+    size_t n_places;
+    const char *pth;               // the ._pth file that has them, or NULL
+    const char *unsure;            // why there may be others, one clause, or NULL
     const char *path;              // PATH of the process, or NULL: not known; the caller sets it
     const char *cuda_path;         // CUDA_PATH, or NULL: unset or not known; the caller sets it
     const char *hip_path;          // HIP_PATH, likewise
@@ -65,6 +69,9 @@ const char *winldr_python_behind(struct winldr_files *files, const char *exe);
 
 /* The packages whose imports are modelled, in this order; NULL ends them. */
 extern const char *const winldr_packages[];
+
+/* Adds the Python in a folder, where there is one that is not listed. */
+void winldr_add_python(struct winldr_files *files, const char *folder, struct winldr_pythons *ret);
 
 bool winldr_has_package(struct winldr_files *files, const struct winldr_python *py,
                         const char *package);

@@ -4,6 +4,7 @@
 #include "winldr/path.h"
 #include "winldr/python.h"
 #include "winldr/script.h"
+#include "winldr/syspath.h"
 
 enum { FOUND_MAX = 64, RECORD_MAX = 16 << 20 };
 
@@ -75,6 +76,9 @@ static void add_once(struct winldr_files *f, struct winldr_python py, struct win
                       FOUND_MAX);
         return;
     }
+    const char **places = arena_array(f->arena, 1, sizeof *places);
+    places[0] = py.site;
+    py.places = places, py.n_places = 1;
     VEC_PUSH(f->arena, &ret->items, py);
 }
 
@@ -107,6 +111,11 @@ static void take_environment(struct winldr_files *f, const char *folder, struct 
                                                                              : "python.org";
     }
     add_once(f, py, ret);
+}
+
+void winldr_add_python(struct winldr_files *files, const char *folder, struct winldr_pythons *ret)
+{
+    take_environment(files, winldr_path_full(files->arena, "C:\\", folder), ret);
 }
 
 /* Each folder in `parent` whose name begins with `prefix`, and `rest` in it. */
@@ -225,6 +234,8 @@ static void find_all(struct winldr_files *f, struct winldr_pythons *ret)
         const char *home = winldr_below(f, "C:\\Users", users.items[i]);
         take_folders(f, winldr_below(f, home, "AppData\\Local\\Programs\\Python"), "Python3", "",
                      ret);
+        take_folders(f, winldr_below(f, home, "AppData\\Local\\Python"), "python", "", ret);
+        take_folders(f, winldr_below(f, home, ".pyenv\\pyenv-win\\versions"), "3", "", ret);
         take_folders(f, winldr_below(f, home, "AppData\\Roaming\\uv\\python"), "cpython-", "", ret);
         take_conda(f, home, ret);
         take_conda(f, winldr_below(f, home, "AppData\\Local"), ret);
@@ -366,8 +377,7 @@ struct winldr_process *winldr_python_start(struct winldr_files *files,
 bool winldr_has_package(struct winldr_files *files, const struct winldr_python *py,
                         const char *package)
 {
-    return winldr_is_file(
-        files, winldr_below(files, winldr_below(files, py->site, package), "__init__.py"));
+    return winldr_python_place(files, py, winldr_below(files, package, "__init__.py")) != NULL;
 }
 
 /* ------------------------------------------------------------------ packages */
@@ -400,12 +410,13 @@ static bool records_name(struct str line, const char *name)
 const char *winldr_recorded_by(struct winldr_files *files, const struct winldr_python *py,
                                const char *name)
 {
-    struct winldr_names names = winldr_files_list(files, py->site);
-    for (size_t i = 0; i < names.n; i++) {
-        struct str text, line, rest = str_of(names.items[i]);
-        const char *folder = winldr_below(files, py->site, names.items[i]);
+    struct winldr_installed_list list = winldr_python_list(files, py);
+    for (size_t i = 0; i < list.items.n; i++) {
+        const struct winldr_installed *x = &list.items.items[i];
+        struct str text, line, rest = str_of(x->name);
+        const char *folder = winldr_below(files, x->place, x->name);
         const struct winldr_entry *e =
-            winldr_name_ends(names.items[i], ".dist-info")
+            winldr_name_ends(x->name, ".dist-info")
                 ? winldr_files_place(files, winldr_below(files, folder, "RECORD"))
                 : NULL;
         if (!e || !e->place ||
@@ -427,7 +438,7 @@ const char *winldr_recorded_by(struct winldr_files *files, const struct winldr_p
 struct winldr_torch winldr_torch_read(struct winldr_files *files, const struct winldr_python *py)
 {
     struct str text;
-    if (!winldr_read_text(files, winldr_below(files, py->site, "torch\\version.py"), &text)) {
+    if (!winldr_read_text(files, winldr_python_path(files, py, "torch\\version.py"), &text)) {
         return (struct winldr_torch){0};
     }
     struct arena *a = files->arena;

@@ -4,6 +4,7 @@
 
 #include "winldr/path.h"
 #include "winldr/script.h"
+#include "winldr/syspath.h"
 
 enum { NAMES_MAX = 64, DEPTH_MAX = 8, FIELDS = 4 };
 
@@ -90,13 +91,14 @@ static void say_raised(struct rocm *r, const char *what)
 static const char *wheel_folder(struct rocm *r, struct str wheel)
 {
     struct winldr_files *f = r->process->files;
-    struct winldr_names names = winldr_files_list(f, r->py->site);
+    struct winldr_installed_list list = winldr_python_list(f, r->py);
     const char *found = NULL;
     bool core = str_is(wheel, "core");
-    for (size_t i = 0; i < names.n; i++) {
-        const char *folder = winldr_path_join(f->arena, r->py->site, names.items[i]);
-        if (core ? !winldr_name_is(names.items[i], "_rocm_sdk_core")
-                 : !starts_with(names.items[i], "_rocm_sdk_libraries")) {
+    for (size_t i = 0; i < list.items.n; i++) {
+        const struct winldr_installed *x = &list.items.items[i];
+        const char *folder = winldr_path_join(f->arena, x->place, x->name);
+        if (core ? !winldr_name_is(x->name, "_rocm_sdk_core")
+                 : !starts_with(x->name, "_rocm_sdk_libraries")) {
             continue;
         }
         if (found && winldr_files_get(f, folder)->kind == WINLDR_ENTRY_FOLDER) {
@@ -213,7 +215,7 @@ void winldr_rocm_initialize(struct winldr_process *p, const struct winldr_python
     struct arena *a = p->files->arena;
     struct str init, info, name;
     if (!winldr_read_text(p->files, winldr_path_join(a, package, "_rocm_init.py"), &init) ||
-        !winldr_read_text(p->files, winldr_path_join(a, py->site, "rocm_sdk\\_dist_info.py"),
+        !winldr_read_text(p->files, winldr_python_path(p->files, py, "rocm_sdk\\_dist_info.py"),
                           &info)) {
         return;
     }

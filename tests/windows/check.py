@@ -754,6 +754,112 @@ def embedded_broken(tree):
     embedded(tree, whole=False)
 
 
+def embedded_without_site(tree):
+    """As it is unpacked: what pip installs is not on sys.path."""
+    embedded(tree, whole=False)
+    (tree / "portable/python_embeded/python312._pth").write_text("python312.zip\n.\n\n#import site\n")
+
+
+def embedded_with_folder(tree):
+    """Its packages are in a folder that a line names, and others count for nothing."""
+    embedded(tree, whole=False)
+    ctranslate2(tree, "portable/app")
+    (tree / "portable/python_embeded/python312._pth").write_text(
+        "python312.zip\n..\\app\\Lib\\site-packages\n# import site\n")
+
+
+BROKEN = "Users/ann/AppData/Roaming/Python/Python312/site-packages"
+
+
+def of_user(tree, place=BROKEN, whole_site=True, **variables):
+    """A ctranslate2 that lacks a DLL, at another place than the one that works."""
+    machine(tree, user=variables), ctranslate2(tree)
+    moved(tree, place)
+    (tree / place / "ctranslate2/libiomp5md.dll").unlink()
+    if whole_site:
+        ctranslate2(tree)
+
+
+def user_site_first(tree):
+    of_user(tree)
+
+
+def user_site_alone(tree):
+    of_user(tree, whole_site=False)
+
+
+def user_site_switched_off(tree):
+    of_user(tree, PYTHONNOUSERSITE="1")
+
+
+def user_site_elsewhere(tree):
+    of_user(tree, "base/Python312/site-packages", PYTHONUSERBASE="C:\\base")
+
+
+def user_site_of_another_release(tree):
+    of_user(tree, BROKEN.replace("Python312", "Python311"))
+
+
+def user_site_of_one_of_two(tree):
+    of_user(tree)
+    (tree / "Users/bob").mkdir()
+    (tree / "Users/bob/NTUSER.DAT").write_bytes(host.hives.write({"Environment": {}}))
+
+
+def user_site_and_venv(tree, system="false"):
+    of_user(tree)
+    moved(tree, "app/.venv/Lib/site-packages")
+    put(tree, "app/.venv/Scripts/python.exe")
+    (tree / "app/.venv/pyvenv.cfg").write_text(
+        f"home = C:\\Python312\ninclude-system-site-packages = {system}\n")
+
+
+def user_site_and_bare_venv(tree):
+    user_site_and_venv(tree, "true")
+    (tree / "app/.venv/Lib/site-packages/ctranslate2/__init__.py").unlink()
+
+
+def by_pythonpath(tree):
+    of_user(tree, "lib", PYTHONPATH="C:\\lib")
+
+
+def by_pth_file(tree):
+    of_user(tree, "lib", whole_site=False)
+    text(tree, SITE + "more.pth", "import sys\n# a remark\nC:\\lib\n")
+
+
+def behind_by_pth_file(tree):
+    of_user(tree, "lib")
+    text(tree, SITE + "more.pth", "C:\\lib\n")
+
+
+def by_registry(tree, tag="3.12", name="PythonCore"):
+    of_user(tree, "lib")
+    config = tree / "Windows/System32/config/SOFTWARE"
+    config.write_bytes(host.hives.write({"Python": {name: {tag: {"PythonPath": {"any": {"": "C:\\lib"}}}}}}))
+
+
+def by_registry_of_another_release(tree):
+    by_registry(tree, "3.11")
+
+
+def installed_elsewhere(tree, user=None):
+    """Of an installer that asked for the folder."""
+    machine(tree, user=user), ctranslate2(tree)
+    (tree / "tools").mkdir()
+    (tree / "Python312").rename(tree / "tools/py")
+    config = tree / "Windows/System32/config/SOFTWARE"
+    install = {"InstallPath": {"": "C:\\tools\\py\\", "ExecutablePath": "C:\\tools\\py\\python.exe"}}
+    config.write_bytes(host.hives.write({"Python": {"PythonCore": {"3.12": install, "3.9": {
+        "InstallPath": {"": "C:\\gone"}}}, "PyLauncher": {"x": 1}}}))
+
+
+def of_install_manager(tree):
+    machine(tree), ctranslate2(tree)
+    (tree / LOCAL / "Python").mkdir(parents=True)
+    (tree / "Python312").rename(tree / LOCAL / "Python/pythoncore-3.12-64")
+
+
 def cupy_of(tree, config, folder):
     """cupy whose module needs a DLL of the toolkit, which is in this folder of CUDA_PATH."""
     machine(tree, CUDA_PATH="C:\\conda\\Library\\cuda")
@@ -1196,6 +1302,29 @@ CASES = [
     ("an embedded Python", embedded, None, 3, [], ["python_embeded (embedded)"], 1),
     ("an embedded Python without a DLL", embedded_broken, None, 1, [("dll-missing", "error")],
      ["libiomp5md.dll, which"], 1),
+    ("an embedded Python as it is unpacked", embedded_without_site, None, 3, [],
+     ["ctranslate2: installed in C:\\portable\\python_embeded\\Lib\\site-packages, which this Python does not search",
+      "\"import site\" in C:\\portable\\python_embeded\\python312._pth"], 1),
+    ("an embedded Python with a folder for packages", embedded_with_folder, None, 3, [], [], 1),
+    ("the user's packages come first", user_site_first, None, 1, [("dll-missing", "error")],
+     [BROKEN.replace("/", "\\") + "\\ctranslate2\\ctranslate2.dll"], 1),
+    ("and are found without others", user_site_alone, None, 1, [("dll-missing", "error")], [], 1),
+    ("PYTHONNOUSERSITE", user_site_switched_off, None, 3, [], [], 1),
+    ("PYTHONUSERBASE", user_site_elsewhere, None, 1, [("dll-missing", "error")],
+     ["C:\\base\\Python312\\site-packages\\ctranslate2"], 1),
+    ("the user's packages for another release", user_site_of_another_release, None, 3, [], [], 1),
+    ("one of two users has packages", user_site_of_one_of_two, None, 3, [],
+     ["who starts this Python is not known", BROKEN.replace("/", "\\")], 1),
+    ("a virtual environment does without the user's", user_site_and_venv, "C:\\app\\.venv", 3, [], [], 1),
+    ("unless it says otherwise", user_site_and_bare_venv, "C:\\app\\.venv", 1, [("dll-missing", "error")],
+     ["C:\\app\\.venv (venv)", BROKEN.replace("/", "\\")], 1),
+    ("PYTHONPATH comes first", by_pythonpath, None, 1, [("dll-missing", "error")], ["C:\\lib\\ctranslate2"], 1),
+    ("a folder of a .pth file", by_pth_file, None, 1, [("dll-missing", "error")], ["C:\\lib\\ctranslate2"], 1),
+    ("it comes behind site-packages", behind_by_pth_file, None, 3, [], [], 1),
+    ("the registry's PythonPath", by_registry, None, 1, [("dll-missing", "error")], ["C:\\lib\\ctranslate2"], 1),
+    ("that of another release", by_registry_of_another_release, None, 3, [], [], 1),
+    ("a Python where the registry says", installed_elsewhere, None, 3, [], ["C:\\tools\\py (python.org)"], 1),
+    ("a Python of the install manager", of_install_manager, None, 3, [], ["pythoncore-3.12-64"], 1),
     ("a file of a package is gone", without_a_file, None, 1, [("dll-missing", "error")],
      ["it is one of the files that ctranslate2==4.6.0 was installed with",
       "\"C:\\Python312\\python.exe\" -m pip install --force-reinstall --no-deps ctranslate2==4.6.0"], 1),

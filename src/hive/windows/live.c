@@ -297,7 +297,11 @@ bool hive_live(struct arena *a, const char *name, struct str *ret)
         {"SYSTEM", HKEY_LOCAL_MACHINE, SET L"Enum\\PCI", L"ControlSet001\\Enum\\PCI", 2},
         {"SOFTWARE", HKEY_LOCAL_MACHINE, L"SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion",
          L"Microsoft\\Windows NT\\CurrentVersion", 0},
+        {"SOFTWARE", HKEY_LOCAL_MACHINE, L"SOFTWARE\\Python", L"Python", 4},
+        {"SOFTWARE", HKEY_LOCAL_MACHINE, L"SOFTWARE\\WOW6432Node\\Python", L"WOW6432Node\\Python",
+         4},
         {"USER", HKEY_CURRENT_USER, L"Environment", L"Environment", 0},
+        {"USER", HKEY_CURRENT_USER, L"Software\\Python", L"Software\\Python", 4},
     };
     struct live_reader r = {.a = a};
     struct live_key *root = new_key(a, L"ROOT");
