@@ -61,6 +61,9 @@ void winldr_remove_directory(struct winldr_process *p, const char *path)
 
 void winldr_set_directory(struct winldr_process *p, const char *path)
 {
+    if (path && strchr(path, ';')) {
+        return;
+    }
     p->set_directory = path ? arena_strdup(p->arena, path) : NULL;
 }
 

@@ -366,8 +366,8 @@ static bool forwarder_read(struct winldr_process *p, const char *text, struct fo
     if (!dot || dot == text) {
         return false;
     }
-    ret->dll = str_concat(p->arena, str_dup(p->arena, (struct str){text, (size_t)(dot - text)}),
-                          ".dll", "");
+    const char *dll = str_dup(p->arena, (struct str){text, (size_t)(dot - text)});
+    ret->dll = strchr(dll, '.') ? dll : str_concat(p->arena, dll, ".dll", "");
     ret->symbol = (struct pe_symbol){.name = dot + 1};
     if (dot[1] != '#') {
         return true;
@@ -377,9 +377,9 @@ static bool forwarder_read(struct winldr_process *p, const char *text, struct fo
     return good;
 }
 
-/* The module that an export of the provider leads on to, loaded by its base name. NULL: it is not
- * known, or its own request has failed. */
-static struct winldr_module *load_forwarded(struct winldr_process *p,
+/* The module that an export of the provider leads on to, loaded by its base name; the importer
+ * holds it. NULL: it is not known, or its own request has failed. */
+static struct winldr_module *load_forwarded(struct winldr_process *p, struct winldr_module *m,
                                             struct winldr_module *provider, const char *dll,
                                             struct search *s)
 {
@@ -391,7 +391,7 @@ static struct winldr_module *load_forwarded(struct winldr_process *p,
     struct winldr_request *r = make_request(p, dll, provider, s);
     r->is_forwarded = true;
     if (request_is_settled(r)) {
-        VEC_PUSH(p->arena, &provider->imports, r->module);
+        VEC_PUSH(p->arena, &m->imports, r->module);
         return r->module;
     }
     if (is_set && r->outcome == WINLDR_FAILED) { // no document says how such an import ends
@@ -402,7 +402,8 @@ static struct winldr_module *load_forwarded(struct winldr_process *p,
 }
 
 /* Follows an export from one DLL to the next, up to the one that has the function. */
-static void follow_forwarder(struct winldr_process *p, struct winldr_request *r, const char *text,
+static void follow_forwarder(struct winldr_process *p, struct winldr_module *m,
+                             struct winldr_request *r, const char *text,
                              const struct pe_symbol *imported, struct search *s)
 {
     struct winldr_module *provider = r->module;
@@ -415,7 +416,7 @@ static void follow_forwarder(struct winldr_process *p, struct winldr_request *r,
                               : "an export that leads on in a form that is not read");
             return;
         }
-        provider = load_forwarded(p, provider, f.dll, s);
+        provider = load_forwarded(p, m, provider, f.dll, s);
         if (!provider || !provider->file) {
             return;
         }
@@ -442,7 +443,7 @@ static bool is_served(const struct winldr_file *file, struct winldr_served wante
 
 /* Looks for the imported functions in the copy that was found; the first that it does not export is
  * 127. */
-static void check_symbols(struct winldr_process *p, const struct winldr_module *m,
+static void check_symbols(struct winldr_process *p, struct winldr_module *m,
                           const struct pe_import *import, struct winldr_request *r,
                           struct search *s)
 {
@@ -459,7 +460,7 @@ static void check_symbols(struct winldr_process *p, const struct winldr_module *
         struct pe_export x = pe_export_find(&provider->file->image, symbol);
         is_whole = is_whole && x.state == PE_EXPORT_HERE;
         if (x.state == PE_EXPORT_FORWARDED) {
-            follow_forwarder(p, r, x.forwarder, symbol, s);
+            follow_forwarder(p, m, r, x.forwarder, symbol, s);
         } else if (x.state == PE_EXPORT_ABSENT) {
             request_say_failed(r, WINLDR_PROC_NOT_FOUND, provider->path);
             r->symbol = symbol_text(p, symbol);

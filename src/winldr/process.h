@@ -198,7 +198,8 @@ struct winldr_process *winldr_process_new(struct winldr_files *files, struct are
  * (2; Wine, dlls/ntdll/loader.c: LdrAddDllDirectory()). */
 bool winldr_add_directory(struct winldr_process *p, const char *path);
 void winldr_remove_directory(struct winldr_process *p, const char *path);
-/* SetDllDirectory(); NULL: back to the start. */
+/* SetDllDirectory(); NULL: back to the start. A ';' is refused (87; ReactOS, SetDllDirectoryW();
+ * Wine takes it). */
 void winldr_set_directory(struct winldr_process *p, const char *path);
 /* SetDefaultDllDirectories(). False: flags that it refuses (87), which change nothing. */
 bool winldr_set_default_flags(struct winldr_process *p, unsigned flags);

@@ -561,6 +561,7 @@ static void test_working_directory(void **state)
     winldr_set_directory(p, "");
     assert_int_equal(winldr_load(p, "x.dll", 0)->code, WINLDR_MOD_NOT_FOUND);
     winldr_set_directory(p, NULL);
+    winldr_set_directory(p, "C:\\one;C:\\two"); // refused: the working directory still counts
     assert_string_equal(winldr_load(p, "x.dll", 0)->module->path, "C:\\work\\x.dll");
     assert_string_equal(winldr_load(p, "y.dll", 0)->module->path, "C:\\Windows\\System32\\y.dll");
     f->config.unsafe_search = true;

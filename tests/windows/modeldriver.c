@@ -2,7 +2,8 @@
  *
  *   modeldriver SCRIPT TOP EXE DRIVE:FOLDER...
  *
- * A code whose cause is below the top, in an import, has an asterisk. A DLL whose start is
+ * A code whose cause is below the top, in an import, has an asterisk; one that comes of an export
+ * that leads on to another DLL, a tilde. A DLL whose start is
  * "xor eax, eax; ret" refuses (tests/windows/wine.py); any other start counts as successful.
  */
 #include <stdio.h>
@@ -55,11 +56,13 @@ static void perform_load(struct state *s, const char *name, unsigned flags)
 {
     const struct winldr_load *load = winldr_load(s->process, name, flags);
     bool below = load->outcome == WINLDR_FAILED && load->blame != load->request;
+    const struct winldr_request *blame = s->process->requests.items[load->blame];
+    bool led = load->outcome == WINLDR_FAILED && (blame->is_forwarded || blame->forwarder);
     s->loads[s->n_loads] = load->module;
     if (load->outcome == WINLDR_UNKNOWN) {
         print_result(s, NULL, 0, "unknown");
     } else {
-        print_result(s, load->module, load->code, below ? "*" : "");
+        print_result(s, load->module, load->code, led ? "~" : below ? "*" : "");
     }
     s->n_loads++;
 }
@@ -120,7 +123,6 @@ int main(int argc, char **argv)
     s.config = (struct winldr_config){.exe = argv[3],
                                       .cwd = argv[2],
                                       .path = "",
-                                      .no_symbols = true,
                                       .no_dependent_flags = true,
                                       .init_fails = refuses};
     for (int i = 4; i < argc && n_drives < WINLDR_DRIVES_MAX; i++) {

@@ -90,8 +90,9 @@ def version_resource(version, rva):
     return levels + struct.pack("<4I", rva + 88, len(block), 0, 0) + block
 
 
-def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll", version=None):
-    """A DLL that imports function f of each name; with `refuses` its start says no."""
+def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll", version=None, forward=None):
+    """A DLL that imports function f of each name; with `refuses` its start says no; its first export
+    leads on to `forward`, "OTHER.f"."""
     wide = machine in (0x8664, 0xAA64)
     base, code = 0x1000, b"\x31\xc0\xc3" + b"\x90" * 13  # xor eax, eax; ret
     data = bytearray(code)
@@ -116,6 +117,10 @@ def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll",
     places = put(b"".join(struct.pack("<H", i) for i in range(len(exports))))
     export_at = put(struct.pack("<10I", 0, 0, 0, put(name.encode() + b"\0"), 1, len(exports),
                                 len(exports), functions, name_table, places))
+    text = forward.encode() + b"\0" if forward else b""
+    data.extend(text)
+    if text:
+        struct.pack_into("<I", data, functions - base, export_at + 40)
     data.extend(b"\0" * (-len(data) % 8))
     resource = version_resource(version, base + len(data)) if version else b""
     resource_at = base + len(data) if version else 0
@@ -130,7 +135,7 @@ def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll",
     head += struct.pack("<4Q" if wide else "<4I", 0x100000, 0x1000, 0x100000, 0x1000)
     head += struct.pack("<II", 0, 16)
     directories = [(0, 0)] * 16
-    directories[0] = (export_at, 40)
+    directories[0] = (export_at, 40 + len(text))
     directories[1] = (import_at, 20 * (len(rows) + 1) if rows else 0)
     directories[2] = (resource_at, len(resource))
     head += b"".join(struct.pack("<II", *d) for d in directories)
