@@ -209,6 +209,7 @@ const char *ask_two_cudnns(struct ask *k, const struct kb_releases *all,
 /* ask_need.c */
 int form_need(struct ask *k, struct gm_err *err);
 int form_part_need(struct ask *k, struct gm_err *err);
+int form_contains(struct ask *k, struct gm_err *err);
 
 /* ask_pair.c, ask_platform.c */
 int form_pair(struct ask *k, struct gm_err *err);

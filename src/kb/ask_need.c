@@ -241,6 +241,32 @@ static bool is_part(const char *package, const char *part)
     return str_is(part_of_package(package), runtime ? "runtime" : part);
 }
 
+/* "does torch 2.5.1 bundle cuDNN": what a wheel has in itself was read of none, but one that
+ * declares the library's own package relies on that. */
+int form_contains(struct ask *k, struct gm_err *err)
+{
+    struct ask_releases mine;
+    const char *part = ask_given(k, KEY_PART);
+    int rc = ask_releases_find(k, &mine, err), found = 0;
+    part = part ? part : "cudnn";
+    for (size_t i = 0; rc == 0 && !k->missing && i < mine.items.n; i++) {
+        const struct ask_release *r = &mine.items.items[i];
+        const struct kb_release_need *need = NULL;
+        for (size_t n = 0; r->row && n < r->row->n_needs; n++) {
+            const struct kb_release_need *one = &r->row->needs[n];
+            need = !one->extra && is_part(one->package, part) ? one : need;
+        }
+        if (!need) {
+            ask_missing(k, "whether the wheel of %s contains %s was not read", r->name, part);
+            return 0;
+        }
+        HIT(k, KB_AREA_RELEASES, r->row);
+        ask_say(k, "No: %s requires %s, which contains it.", r->name, ask_need_text(k, need));
+        found = 1;
+    }
+    return rc < 0 ? rc : found;
+}
+
 /* "which NCCL does torch 2.7.1 use": the package of the library that a release requires. */
 int form_part_need(struct ask *k, struct gm_err *err)
 {

@@ -70,6 +70,8 @@ static const struct form forms[] = {
     {"which NCCL does torch 2.7.1 use", NAMED_PACKAGE | NAMED_PART, 0, NAMED_VERSION, 0,
      ASKED_RELEASE | ASKED_NEEDS | ASKED_PACKAGE, SAID_DOES | SAID_DEFAULT | SAID_HERE,
      form_part_need},
+    {"does torch 2.5.1 bundle cuDNN", NAMED_PACKAGE, 0, NAMED_VERSION | NAMED_PART | NAMED_CUDNN, 0,
+     ASKED_CUDNN | ASKED_PACKAGE, SAID_DOES | SAID_DEFAULT | SAID_WHEEL | SAID_HERE, form_contains},
     {"does ctranslate2 need AVX2", NAMED_PACKAGE | NAMED_FEATURE, 0, NAMED_VERSION, 0, ASKED_ARCH,
      SAID_DOES | SAID_CPU | SAID_WHEEL | SAID_HERE, form_instructions},
     {"which CPU instruction set is the floor of ctranslate2", NAMED_PACKAGE, 0, NAMED_VERSION,
@@ -319,7 +321,8 @@ static bool form_knows_need(const struct form *f, const struct question *q)
 
 static bool form_fits(const struct form *f, const struct question *q)
 {
-    if (question_demands(q) && !form_knows_need(f, q)) {
+    if (question_contains(q) != (f->answer == form_contains) ||
+        (question_demands(q) && !form_knows_need(f, q))) {
         return false;
     }
     struct rest rest = form_rest(f, q);

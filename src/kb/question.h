@@ -166,6 +166,10 @@ bool question_needs(const struct question *q);
 /* Whether it asks for yes or no if something is needed. */
 bool question_demands(const struct question *q);
 
+/* Whether it asks for yes or no if a package contains a library, and not only whether it uses it.
+ */
+bool question_contains(const struct question *q);
+
 /* Whether it asks for the first release that required another package's, and not for the first that
  * goes with it. */
 bool question_required_first(const struct question *q);

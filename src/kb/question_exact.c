@@ -202,13 +202,21 @@ bool question_demands(const struct question *q)
     return q->said & SAID_DOES && question_has(q, "need needs needed require requires required");
 }
 
+bool question_contains(const struct question *q)
+{
+    return q->said & SAID_DOES && q->package &&
+           (q->named & (NAMED_PART | NAMED_CUDNN) || q->asked & ASKED_CUDNN) &&
+           question_has(q, "bundle bundles bundled contain contains include includes ship ships");
+}
+
 /* What is asked for, then what is given. */
 const char *question_text(struct arena *a, const struct question *q)
 {
-    const char *text = q->why                ? "why"
-                       : question_demands(q) ? "does need"
-                       : q->said & SAID_DOES ? "does"
-                                             : "";
+    const char *text = q->why                 ? "why"
+                       : question_contains(q) ? "does contain"
+                       : question_demands(q)  ? "does need"
+                       : q->said & SAID_DOES  ? "does"
+                                              : "";
     for (unsigned bit = 1; bit && bit <= q->said; bit <<= 1) {
         bool with =
             bit & (SAID_DOES | SAID_SYSTEMS | SAID_X86 | SAID_AARCH64 | SAID_MANAGERS | SAID_CPU);
