@@ -26,6 +26,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 sys.path[:0] = [str(HERE.parent / "mend"), str(HERE.parent / "causes")]
+import cases                                                                          # noqa: E402
 import tree                                                                           # noqa: E402
 from apply import PYTHON, World                                                       # noqa: E402
 
@@ -318,6 +319,23 @@ def above_faults(exe, w, top):
                 yield f"{mode:o} {owner} {words[0]}: changed {mine.changed()[:4]}"
 
 
+def links_faults(exe, w, top):
+    """`fix` prints no command that makes a folder of links, to be searched first, where another user could
+    put other files."""
+    folder = top / "links"
+    folder.mkdir()
+    built = tree.Tree(folder / "tree")
+    settings = [word for name, value in cases.full_version_name_beats_preload(built, True)["env"].items()
+                for word in ("--env", f"{name}={value}")]
+    for name, cache, is_used in caches(folder):
+        done = subprocess.run([exe, "fix", "--root", built.top, built.prefix, *settings, "--env",
+                               f"XDG_CACHE_HOME={cache}"], cwd="/", text=True, capture_output=True,
+                              timeout=60, check=False, env={"PATH": "/usr/bin:/bin"})
+        made = re.findall(r"^ *mkdir -p (\S+)/shadow/\w+$", done.stdout, re.M)
+        if made != ([str(cache.resolve() / "gpumend")] if is_used else []):
+            yield f"{name}: {made}: status {done.returncode}: {done.stdout}{done.stderr}"
+
+
 def setup_faults(exe, w, top):
     """`setup --apply` starts its programs in the root folder, whatever the folder of the user has: an
     interpreter with -m, and uv, take files of the folder they are started in."""
@@ -402,7 +420,7 @@ def main():
             passed, failed = passed + (not faults), failed + bool(faults)
         for name, check in (("secrets", secret_faults), ("words", word_faults),
                             ("patchelf", editor_faults), ("uv", installer_faults),
-                            ("interpreter", interpreter_faults), ("above", above_faults), ("setup", setup_faults),
+                            ("interpreter", interpreter_faults), ("above", above_faults), ("setup", setup_faults), ("links", links_faults),
                             ("groups", group_faults), ("output", output_faults), ("package", package_faults)):
             faults = list(check(w.exe, w, Path(top)))
             for fault in faults:
