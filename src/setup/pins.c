@@ -134,6 +134,13 @@ static struct plan_solve_release pinned_release(const struct finder *f, const st
             need_add(f, &needs, n->package, n->versions, source);
         }
     }
+    // Its modules do not load with NumPy 2, whatever the metadata admits.
+    struct plan_solve_need numpy;
+    if (r->numpy_abi && strcmp(r->numpy_abi, "1") == 0 &&
+        plan_solve_need_init(f->a, "numpy", "<2", source, &numpy)) {
+        numpy.strict = numpy.files = true;
+        VEC_PUSH(f->a, &needs, numpy);
+    }
     if (strcmp(r->package, "torchaudio") == 0) {
         need_add(f, &needs, "torch", audio_torch(f, r->version), TORCHAUDIO_SOURCE);
     }

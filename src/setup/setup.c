@@ -174,6 +174,32 @@ static bool is_thor(const struct planner *p)
            strcmp(capability->value, "11.0") == 0;
 }
 
+static unsigned capability_major(const struct planner *p)
+{
+    const char *text = p->m->gpu->compute_capability.value;
+    return text ? (unsigned)strtoul(text, NULL, 10) : 0;
+}
+
+/* "CUDA on WSL User Guide", "WSL 2 System Requirements": Pascal and later. */
+static bool is_before_wsl(const struct planner *p)
+{
+    return p->m->gpu->vendor == HOST_NVIDIA && capability_major(p) < 6;
+}
+
+/* On Windows, of what has builds for Linux alone: the machine as it is to be asked for. */
+static const char *in_wsl(const struct planner *p)
+{
+    static const char end[] = "-windows";
+    const char *name = p->m->shown;
+    size_t n = strlen(name), k = sizeof end - 1;
+    if (!p->m->windows || p->m->gpu->vendor != HOST_NVIDIA || is_before_wsl(p)) {
+        return "";
+    }
+    bool named = p->m->named && n > k && strcmp(name + n - k, end) == 0;
+    return arena_printf(p->a, "; in WSL it is as on Linux (--for %s-wsl)",
+                        named ? arena_strndup(p->a, name, n - k) : "rtx-4070");
+}
+
 /* Why no release serves the GPU, as a clause; NULL: that is not known. */
 static const char *gpu_refusal(const struct planner *p)
 {
@@ -190,7 +216,8 @@ static const char *gpu_refusal(const struct planner *p)
     bool thor = is_thor(p);
     if (tegra && !thor) {
         return "the wheels of the package index have no code for the GPU of a Jetson, whose CUDA "
-               "is a part of JetPack";
+               "is a part of JetPack; builds for JetPack, such as NVIDIA's of PyTorch, are not in "
+               "the knowledge base";
     }
     struct str rest = str_of(p->plan->row->engines);
     while (rest.s && rest.n) {
@@ -200,8 +227,8 @@ static const char *gpu_refusal(const struct planner *p)
             return NULL;
         }
         if (p->plan->row->code == SETUP_CODE_BUILDS && platform == HOST_NO) {
-            return arena_printf(p->a, "no build of %s for GPUs is known for %s", str_dup(p->a, one),
-                                p->m->platform);
+            return arena_printf(p->a, "no build of %s for GPUs is known for %s%s",
+                                str_dup(p->a, one), p->m->platform, in_wsl(p));
         }
     }
     return thor ? "which releases work with the driver of JetPack 7 is not known here; wheels for "
@@ -242,6 +269,30 @@ static int pins_for(struct planner *p, enum choose_device_kind device, struct gm
     return 0;
 }
 
+/* The Python for which there are releases for the GPU, where there are none for the one that was
+ * asked for, or that an environment has; NULL: there are none for any. */
+static int other_python(const struct planner *p, const char **ret, struct gm_err *err)
+{
+    const struct setup_app *row;
+    struct setup_question any = *p->q;
+    bool cuda = p->m->gpu->vendor == HOST_NVIDIA;
+    enum choose_device_kind device = cuda ? CHOOSE_DEVICE_CUDA : CHOOSE_DEVICE_ROCM;
+    int rc = 0;
+    any.python = NULL;
+    any.there = NULL;
+    *ret = NULL;
+    for (size_t i = 0; p->q->python && (row = setup_app_find(p->plan->app, i)) != NULL; i++) {
+        for (int k = 0; !*ret && rc == 0 && k < (cuda ? SETUP_DRIVER_POLICIES : 1); k++) {
+            struct setup_pins pins = {0};
+            rc = row_is_for(row, device)
+                     ? setup_pins_find(&any, row, device, (enum setup_driver_policy)k, &pins, err)
+                     : 0;
+            *ret = pins.items.n ? pins.python : NULL;
+        }
+    }
+    return rc;
+}
+
 static void verdict_unknown(struct planner *p, const char *why)
 {
     p->plan->verdict = SETUP_UNKNOWN;
@@ -274,7 +325,9 @@ static int verdict_cpu(struct planner *p, const char *why, struct gm_err *err)
         return rc;
     }
     if (!p->plan->pins.items.n) {
-        verdict_unknown(p, arena_printf(p->a, "%s, and no release for its CPU is known", why));
+        verdict_unknown(p, arena_printf(p->a, "%s, and no release for its CPU%s%s is known", why,
+                                        p->q->python ? " and Python " : "",
+                                        p->q->python ? p->q->python : ""));
         return 0;
     }
     p->plan->verdict = SETUP_CPU;
@@ -323,6 +376,51 @@ static const char *unseen_gpu(const struct planner *p)
                     "rtx-3060-linux";
 }
 
+/* There are no releases for the GPU: why, and what there is in their place. */
+static int verdict_refused(struct planner *p, struct gm_err *err)
+{
+    const struct host_gpu *g = p->m->gpu;
+    bool tegra = p->m->host->tegra.is_tegra.state == HOST_YES, alone, elsewhere = tegra;
+    const char *why = NULL, *python = NULL;
+    int rc = tegra || g->vendor == HOST_INTEL ? 0 : other_python(p, &python, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (python) {
+        why = arena_printf(p->a,
+                           "no release for Python %s is known to fit its GPU, and for Python %s "
+                           "one is",
+                           p->q->python, python);
+        elsewhere = true;
+    } else {
+        why = gpu_refusal(p);
+    }
+    alone = kb_gpu_alone(&p->traits, p->plan->row->package) != NULL;
+    if (why && alone && elsewhere) {
+        verdict_unknown(p, arena_printf(p->a, "%s (%s)", why, setup_gpu_text(p)));
+        return 0;
+    }
+    if (why) {
+        return verdict_cpu(p, arena_printf(p->a, "%s (%s)", why, setup_gpu_text(p)), err);
+    }
+    const struct kb_build *rocm = g->vendor == HOST_AMD ? rocm_build(p) : NULL;
+    if (rocm) {
+        verdict_unknown(
+            p, arena_printf(p->a,
+                            "%s %s has a build for ROCm %s with code for this GPU "
+                            "(%s), %s",
+                            rocm->package, rocm->versions, rocm->rocm, setup_gpu_text(p),
+                            p->plan->row->git ? "which its uv.lock does not install"
+                                              : "and no release is known to fit that build"));
+        return 0;
+    }
+    verdict_unknown(p, arena_printf(p->a,
+                                    "the knowledge base does not say for which GPUs its builds "
+                                    "for %s have code (%s)",
+                                    p->m->platform, setup_gpu_text(p)));
+    return 0;
+}
+
 static int gpu_verdict(struct planner *p, struct gm_err *err)
 {
     const struct host_gpu *g = p->m->gpu;
@@ -330,6 +428,14 @@ static int gpu_verdict(struct planner *p, struct gm_err *err)
     if ((nvidia && !g->compute_capability.value) || (g->vendor == HOST_AMD && !g->gfx.value)) {
         verdict_unknown(p, unseen_gpu(p));
         return 0;
+    }
+    if (setup_is_wsl(p) && is_before_wsl(p)) {
+        return verdict_cpu(p,
+                           arena_printf(p->a,
+                                        "WSL lets programs use GPUs of NVIDIA from Pascal on "
+                                        "(\"CUDA on WSL User Guide\"; %s)",
+                                        setup_gpu_text(p)),
+                           err);
     }
     // The CUDA of a Jetson is a part of JetPack: what is compiled there has code for its GPU.
     bool tegra = p->m->host->tegra.is_tegra.state == HOST_YES;
@@ -368,30 +474,7 @@ static int gpu_verdict(struct planner *p, struct gm_err *err)
                                          p->plan->machine, setup_gpu_text(p), after_driver(p));
         return 0;
     }
-    const char *why = gpu_refusal(p);
-    const struct kb_build *rocm = g->vendor == HOST_AMD && !why ? rocm_build(p) : NULL;
-    if (why && kb_gpu_alone(&p->traits, p->plan->row->package) && is_thor(p)) {
-        verdict_unknown(p, arena_printf(p->a, "%s (%s)", why, setup_gpu_text(p)));
-        return 0;
-    }
-    if (why) {
-        return verdict_cpu(p, arena_printf(p->a, "%s (%s)", why, setup_gpu_text(p)), err);
-    }
-    if (rocm) {
-        verdict_unknown(
-            p, arena_printf(p->a,
-                            "%s %s has a build for ROCm %s with code for this GPU "
-                            "(%s), %s",
-                            rocm->package, rocm->versions, rocm->rocm, setup_gpu_text(p),
-                            p->plan->row->git ? "which its uv.lock does not install"
-                                              : "and no release is known to fit that build"));
-        return 0;
-    }
-    verdict_unknown(p, arena_printf(p->a,
-                                    "the knowledge base does not say for which GPUs its builds "
-                                    "for %s have code (%s)",
-                                    p->m->platform, setup_gpu_text(p)));
-    return 0;
+    return verdict_refused(p, err);
 }
 
 /* Why there is no GPU to compute on, as a clause. */
@@ -419,10 +502,9 @@ static int verdict_find(struct planner *p, struct gm_err *err)
         return 0;
     }
     if (p->plan->row->git && p->m->windows) {
-        bool wsl = p->m->gpu && p->m->gpu->vendor == HOST_NVIDIA;
-        verdict_unknown(p, wsl ? "what its uv.lock installs on Windows is not known here; in WSL "
-                                 "it is as on Linux (--for rtx-4070-wsl)"
-                               : "what its uv.lock installs on Windows is not known here");
+        verdict_unknown(p,
+                        str_concat(p->a, "what its uv.lock installs on Windows is not known here",
+                                   p->m->gpu ? in_wsl(p) : "", ""));
         return 0;
     }
     if (!p->m->platform) {

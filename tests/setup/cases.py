@@ -105,6 +105,18 @@ CASES = [
     ("torch-wsl-no-gpu", ["torch", "--root", "wsl-no-gpu"], "unknown", ["its GPUs cannot be seen"]),
     # Its CUDA is that of Arm servers: not what is said of Jetson boards before it.
     ("torch-thor", ["torch", "--for", "jetson-agx-thor"], "cpu", ["JetPack 7", "sm_110"]),
+    # What is missing is a release for that Python, not for that GPU.
+    ("vllm-python-3.8", ["vllm", "--for", "rtx-3060-debian", "--python", "3.8"], "unknown",
+     ["no release for Python 3.8 is known to fit its GPU, and for Python 3.12 one is"]),
+    ("tensorflow-python-3.8", ["tensorflow", "--for", "rtx-3060-debian", "--python", "3.8"], "cpu",
+     ["no release for Python 3.8 is known to fit its GPU"]),
+    ("vllm-jetson", ["vllm", "--for", "jetson-agx-orin"], "unknown", ["builds for JetPack"]),
+    ("torch-maxwell-wsl", ["torch", "--for", "gtx-980-wsl"], "cpu", ["from Pascal on"]),
+    ("cupy-maxwell-wsl", ["cupy", "--for", "gtx-980-wsl"], "not", ["from Pascal on"]),
+    ("tensorflow-windows", ["tensorflow", "--for", "rtx-5090-windows"], "cpu", ["--for rtx-5090-wsl"]),
+    # torch 1.13 declares no numpy, and does not work with numpy 2.
+    ("openai-whisper-kepler", ["openai-whisper", "--for", "tesla-k80-linux"], "gpu",
+     ["torch==1.13.1", "numpy==1.26.4"]),
     ("torch-spark", ["torch", "--for", "dgx-spark"], "gpu", ["580.65.06"]),
     ("cupy-cpu", ["cupy", "--root", "cpu-only"], "not", ["cannot work"]),
     ("cupy-h100", ["cupy", "--root", "h100"], "gpu", ["'cupy-cuda12x[ctk]==14.2.0'"]),
