@@ -66,6 +66,8 @@ static void shell_start_program(struct shell *h, const launch_words *w, bool rep
         note_python(h, &out);
         h->found_cwd = inner.cwd;
         h->found_sets = inner.sets;
+    } else if (rc == 0 && out.kind == LAUNCH_STARTER && out.elsewhere) {
+        h->elsewhere = h->elsewhere ? h->elsewhere : out.elsewhere;
     } else if (rc == 0 && out.kind == LAUNCH_STARTER && out.unseen && !h->unseen) {
         h->unseen = out.unseen;
     } else if (rc == 0 && out.kind == LAUNCH_ELF && replaced && h->depth == 0) {
@@ -384,7 +386,8 @@ static int shell_finish(struct shell *h)
         return 0;
     }
     if (!h->has_found) {
-        return launch_start_unseen(s, h->unseen);
+        s->out->elsewhere = h->unseen ? NULL : h->elsewhere;
+        return launch_start_unseen(s, h->unseen ? h->unseen : h->elsewhere);
     }
     if (h->differs) {
         return launch_start_unseen(s, arena_printf(s->a,

@@ -24,7 +24,8 @@ struct shell {
     const char *found_cwd, *elf; // elf: another program that takes the shell's place
     launch_words found_sets;
     bool has_found, found_sure, differs, several;
-    const char *unseen; // the first command that is not known
+    const char *unseen;    // the first command that is not known
+    const char *elsewhere; // the first whose program no variable reaches; not in `unseen`
 };
 
 struct word {

@@ -725,6 +725,18 @@ def what_is_out_of_reach_is_said(w):
         expect((seen["program"]["python"], seen["changes"], len(seen["remarks"])), (None, {}, 1), name)
         expect_in(reason, seen["remarks"][0], name)
         expect("assumed" in seen["remarks"][0], False, name)
+        script = w.top / ("by-" + name)
+        script.write_text("#!/bin/sh\nset -e\n%s pull x\nexec %s run x \"$@\"\n" % (name, name))
+        script.chmod(0o755)
+        for words in (("sh", "-c", name + " run x"), ("bash", "-c", "cd / && timeout 9 %s run x" % name), (script,),
+                      ("sh", "-c", "if true; then %s; fi" % script)):
+            by_shell = w.told(*words, cwd=w.top, env={"PATH": "%s/bin:/usr/bin:/bin" % w.top})
+            expect((by_shell["changes"], by_shell["remarks"]), ({}, seen["remarks"]), "%s: %s" % (name, words))
+    more = "docker run x; ./unknown.awk"
+    (w.top / "unknown.awk").write_text("#!/usr/bin/awk -f\nBEGIN {}\n")
+    (w.top / "unknown.awk").chmod(0o755)
+    seen = w.told("sh", "-c", more, cwd=w.top, env={"PATH": "%s/bin:/usr/bin:/bin" % w.top})
+    expect("is assumed" in seen["remarks"][0], True, "another program that is not known: %s" % seen["remarks"])
 
 
 @test
