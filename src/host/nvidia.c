@@ -245,6 +245,17 @@ static void read_libraries(struct host_look *l)
     }
 }
 
+static bool is_compat_known(const struct host_nvidia *n, const char *real)
+{
+    for (size_t i = 0; i < n->compat.n; i++) {
+        if (strcmp(n->compat.items[i].real, real) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "cuda" and "cuda-12" are links to the toolkit's own folder: each file counts once. */
 static void read_compat(struct host_look *l)
 {
     struct root_dir toolkits = host_entries(l, "/usr/local", "cuda*");
@@ -257,7 +268,8 @@ static void read_compat(struct host_look *l)
             struct str version;
             char *real;
             if (root_realpath(l->root, l->arena, lib.path, &real) == 0 &&
-                host_parse_so_version(str_of(path_base(real)), &version)) {
+                host_parse_so_version(str_of(path_base(real)), &version) &&
+                !is_compat_known(&l->host->nvidia, real)) {
                 lib.real = real;
                 lib.version = str_dup(l->arena, version);
                 VEC_PUSH(l->arena, &l->host->nvidia.compat, lib);

@@ -55,6 +55,8 @@ def whisper(tree):
              '{"cuda": {"name": "CUDA SDK", "version": "12.4.1"}}')
     tree.put("/usr/local/cuda-12.4/bin/nvcc", "")
     tree.link("/usr/local/cuda", "cuda-12.4")
+    tree.link("/usr/local/cuda-12", "cuda-12.4")
+    tree.lib("/usr/local/cuda-12.4/compat/libcuda.so.550.54.15", soname="libcuda.so.1")
     tree.put("/usr/local/cuda-10.2/version.txt", "CUDA Version 10.2.89\n")
     tree.put("/usr/local/cuda-9/bin/nvcc", "")
     tree.lib("/usr/local/cuda-12.4/lib64/libcudart.so.12.4.127", soname="libcudart.so.12")
