@@ -312,6 +312,12 @@ bool diag_rule_not_found(struct diag *d, const struct diag_failure *x)
         cause == DIAG_LIBRARY_WRONG_MAJOR) {
         other_needs(d, f, x, cause == DIAG_LIBRARY_NOT_ON_PATH);
     }
+    const char *variable = x->attempt ? x->attempt->variable : NULL;
+    if (variable) {
+        diag_repair(d, f, DIAG_REPAIR_ENV, arena_printf(d->a, "unset %s", variable),
+                    "Remove %s: without it, %s selects the file for the installed torch.", variable,
+                    x->attempt->package);
+    }
     if (cause == DIAG_LDCONFIG_NOT_RUN) {
         diag_repair(d, f, DIAG_REPAIR_FILE, "ldconfig", "Write the cache again, as root.");
     } else {

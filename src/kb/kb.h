@@ -168,12 +168,14 @@ struct kb_step {
     const char *package;     // import: name of the distribution
     const char *path;        // when path-loaded: part of a mapped path
     const char *unless;      // cdll: a variable that names another file, or NULL
-    const char *caller;      // dlopen: "ctypes", "interpreter" or a glob on the calling object
-    const char *group;       // dlopen: one that fails ends all later steps of this group
-    const char *within;      // use: the module of the application that it imports then, or NULL
-    const char *feature;     // extension, dlopen: what it is for, or NULL
-    const char *says;        // extension, dlopen: what the user sees when it fails, or NULL
-    struct kb_strs names;    // dlopen: candidates in order; {site} is the site folder
+    const char *release;  // cdll: a variable whose value {cuda} or {rocm} is, or NULL; a value that
+                          // is not empty leaves no fallback
+    const char *caller;   // dlopen: "ctypes", "interpreter" or a glob on the calling object
+    const char *group;    // dlopen: one that fails ends all later steps of this group
+    const char *within;   // use: the module of the application that it imports then, or NULL
+    const char *feature;  // extension, dlopen: what it is for, or NULL
+    const char *says;     // extension, dlopen: what the user sees when it fails, or NULL
+    struct kb_strs names; // dlopen: candidates in order; {site} is the site folder
     const struct kb_preload *libs; // preload, in order
     size_t n_libs;
 };

@@ -138,6 +138,7 @@ static const struct field step_fields[] = {
     TEXT_OPT(struct kb_step, "package", package),
     TEXT_OPT(struct kb_step, "path", path),
     TEXT_OPT(struct kb_step, "unless", unless),
+    TEXT_OPT(struct kb_step, "release", release),
     TEXT_OPT(struct kb_step, "caller", caller),
     TEXT_OPT(struct kb_step, "group", group),
     TEXT_OPT(struct kb_step, "within", within),

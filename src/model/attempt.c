@@ -78,6 +78,7 @@ struct ldso_object *model_run_attempt(struct model_run *r, struct model_imported
                                .required = w->required && !r->wishes,
                                .recommended = w->recommended || (w->required && r->wishes),
                                .feature = w->feature,
+                               .variable = w->variable,
                                .family = w->family,
                                .says = w->says,
                                .in_program = w->in_program,

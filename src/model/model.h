@@ -48,6 +48,7 @@ struct model_attempt {
     const char *feature, *family; // or NULL
     const char *says;             // what the user sees when it fails, or NULL
     const char *in_program;       // what the program itself can do before, or NULL
+    const char *variable;         // of the start environment: its value selects the file, or NULL
     const struct ldso_load *load; // the one that succeeded, else the first that failed
     bool failed;
     size_t first_load, n_loads; // in ldso->loads

@@ -47,7 +47,7 @@ struct model_wanted {
     bool required, recommended;
     bool repeated; // what it uses has asked the same just before
     unsigned mode;
-    const char *feature, *family, *says, *in_program;
+    const char *feature, *family, *says, *in_program, *variable; // as in struct model_attempt
 };
 
 /* State between the cdll step and the preloads that follow it. */

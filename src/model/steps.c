@@ -208,10 +208,26 @@ static const char *site_file(struct model_run *r, const struct model_imported *b
     return rc == 0 || rc == -EACCES ? path : NULL;
 }
 
+/* The file of a step for the release that its variable names, whether it is there or not; NULL:
+ * it names none. It selects among the files for torch's own platform only. */
+static const char *chosen_file(struct model_run *r, const struct model_imported *by,
+                               const struct kb_step *s)
+{
+    const char *value = s->release ? ldso_getenv(r->p, s->release) : NULL;
+    for (size_t i = 0; value && *value && i < sizeof release_forms / sizeof *release_forms; i++) {
+        const struct release_form *form = &release_forms[i];
+        if (strstr(s->file, form->exact) && release_of_torch(r, form)) {
+            return site_path(r, by, kb_fill(r->m->arena, s->file, form->exact, value));
+        }
+    }
+    return NULL;
+}
+
 static bool open_by_ctypes(struct model_run *r, struct model_imported *by, const struct kb_step *s,
                            const char *path, bool required, unsigned mode)
 {
     struct model_wanted w = wanted_of(by, s);
+    w.variable = chosen_file(r, by, s) ? s->release : NULL;
     w.caller = model_run_ctypes(r);
     want_file(r, &w, path);
     w.required = required;
@@ -224,6 +240,10 @@ static bool open_by_ctypes(struct model_run *r, struct model_imported *by, const
 static const char *cdll_file(struct model_run *r, const struct model_imported *by,
                              const struct kb_step *s)
 {
+    const char *chosen = chosen_file(r, by, s);
+    if (chosen) {
+        return chosen;
+    }
     const char *path = site_file(r, by, s->file), *missing = site_path(r, by, s->file);
     for (size_t i = 0; i < s->fallback.n && !path; i++) {
         path = site_file(r, by, s->fallback.items[i]);

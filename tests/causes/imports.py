@@ -288,6 +288,22 @@ def bitsandbytes_exact(t, bad):
     t.dist("bitsandbytes", "0.48.2", [])
 
 
+@case("library-missing", "lib-missing", "libcudart.so.11.0", severity="warning",
+      evidence="libbitsandbytes_cuda118", repair="unset BNB_CUDA_VERSION")
+def bitsandbytes_chosen(t, bad):
+    """A variable selects the file, whatever torch is built for; that of ROCm does not."""
+    bitsandbytes(t, "12.4", ["118", "124"])
+    return {"env": {"BNB_CUDA_VERSION" if bad else "BNB_ROCM_VERSION": "118"}}
+
+
+@case("library-missing", "lib-missing", "/opt/venv/*/libbitsandbytes_cuda999.so", severity="warning",
+      repair="unset BNB_CUDA_VERSION")
+def bitsandbytes_chosen_wrongly(t, bad):
+    """No other file is tried then; an empty value counts as none."""
+    bitsandbytes(t, "12.4", ["118", "124"])
+    return {"env": {"BNB_CUDA_VERSION": "999" if bad else ""}}
+
+
 def bitsandbytes_042(t, bad, cuda):
     """Where torch finds a GPU, a library that does not load ends the import before 0.43.1."""
     t.python().torch_for("cuda", cuda)
