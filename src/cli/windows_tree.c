@@ -150,6 +150,22 @@ static void set_syspath(struct arena *a, struct winldr_files *f, const struct ho
     winldr_syspath_set(f, &hints, py);
 }
 
+/* Why the registry does not say all variables, or NULL. With APPDATA, they are those of a process
+ * of Windows. */
+static const char *variables_unseen(const struct host *host, const struct host_windows_user *user,
+                                    const struct cli_env *env)
+{
+    const struct host_windows *w = host ? &host->windows : NULL;
+    return variable_of(env, "APPDATA")           ? NULL
+           : !w || w->registry.state != HOST_YES ? "the registry could not be read"
+           : w->is_dirty || (user && user->is_dirty)
+               ? "the registry was not written to the end when Windows stopped (a dirty hive), and "
+                 "its last changes are in its logs, which are not read"
+           : user && !user->is_read ? "the user's registry could not be read"
+           : w->users.n && !user    ? "which of the users starts it is not known"
+                                    : NULL;
+}
+
 static void set_environment(struct arena *a, const struct host *host, const struct cli_env *env,
                             struct winldr_python *py)
 {
@@ -165,6 +181,8 @@ static void set_environment(struct arena *a, const struct host *host, const stru
         py->known_dlls = host->windows.known_dlls.items; // NULL where there are none
         py->n_known_dlls = host->windows.known_dlls.n;
     }
+    py->variables_unseen =
+        variables_unseen(host, host ? user_of(a, &host->windows, py->folder) : NULL, env);
     const char *path = variable_of(env, "PATH"), *cuda = variable_of(env, "CUDA_PATH");
     const char *hip = variable_of(env, "HIP_PATH");
     for (size_t i = 0; i < WINLDR_N_VARIABLES; i++) {

@@ -519,6 +519,9 @@ static bool is_unseen_program(struct diag_windows *n)
 static void judge_syspath(struct diag_windows *n)
 {
     const char *hidden = NULL;
+    if (n->host && n->host->windows.is_dirty && n->py->variables_unseen) {
+        VEC_PUSH(n->arena, &n->unknown, n->py->variables_unseen);
+    }
     if (n->py->unsure) {
         VEC_PUSH(n->arena, &n->unknown, n->py->unsure);
     }

@@ -78,6 +78,7 @@ static void open_system(struct windows_look *w)
         w->system.bins = NULL;
     }
     w->l->host->windows.registry = w->hive;
+    w->l->host->windows.is_dirty = w->hive.state == HOST_YES && w->system.dirty;
 }
 
 /* A fact of SYSTEM that could not be looked for. */

@@ -131,11 +131,16 @@ static struct str variable_left(const char *path)
 /* ------------------------------------------------------------------ one key */
 
 /* The value Path of a key. Where it names a variable that is not known here, which folders are
- * searched is not known either. */
+ * searched is not known either; nor is it where its hive is dirty. */
 static struct host_fact path_fact(const struct scope *s, const struct hive *h, struct hive_key key,
                                   const char *where)
 {
     struct arena *a = s->w->l->arena;
+    if (h->dirty) {
+        return host_unknown(where,
+                            "the hive was not written to the end (dirty), and a change of it "
+                            "may be in its logs, which are not read");
+    }
     struct host_fact path = host_windows_value(s->w, h, key, "Path", where);
     if (path.state != HOST_YES) {
         return path;
@@ -205,7 +210,12 @@ static void read_user(struct windows_look *w, const char *name)
     struct hive h = {0};
     struct gm_err err;
     struct host_fact file = host_windows_open(w, winldr_path_join(a, home, "NTUSER.DAT"), &h);
-    struct host_windows_user user = {.name = name, .path = file};
+    struct host_windows_user user = {
+        .name = name,
+        .path = file,
+        .is_read = file.state == HOST_YES,
+        .is_dirty = file.state == HOST_YES && h.dirty,
+    };
     struct scope s = {.w = w, .user = &h, .home = home};
     if (file.state == HOST_NO) {
         return; // Public and the like

@@ -92,6 +92,7 @@ static bool find_toolkit(struct winldr_process *p, const struct winldr_python *p
                          const char *package)
 {
     struct winldr_files *f = p->files;
+    (void)winldr_is_unseen(p, py, py->cuda_path, "CUDA_PATH"); // cut by it
     bool exists = py->cuda_path && winldr_kind(f, py->cuda_path) != WINLDR_ENTRY_MISSING;
     if (is_of_conda(f, package)) {
         return !exists || add_toolkit(p, py->cuda_path, py->cuda_path, "because CUDA_PATH says so");

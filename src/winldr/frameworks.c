@@ -89,15 +89,17 @@ static bool load_paddle_files(struct winldr_process *p, const char *folder, cons
         if (l->outcome != WINLDR_FAILED) {
             continue;
         }
-        if (l->code != WINLDR_MOD_NOT_FOUND || !p->config.path) {
+        if (l->code != WINLDR_MOD_NOT_FOUND) {
             return false;
         }
-        const char *before = p->config.path;
-        if (*folders) {
+        const char *before = p->config.path; // NULL: not known, and neither is what is behind it
+        if (*folders && before) {
             winldr_set_path(p, arena_printf(p->arena, "%s;%s", *folders, before));
         }
         l = winldr_load(p, path, 0);
-        winldr_set_path(p, before);
+        if (before) {
+            winldr_set_path(p, before);
+        }
         *folders = NULL;
         if (l->outcome == WINLDR_FAILED) {
             return false;

@@ -17,7 +17,7 @@ const char *const winldr_packages[] = {"torch",      "ctranslate2", "onnxruntime
 /* ------------------------------------------------------------------ imports */
 
 /* What torch does with each DLL of its folder: after 126 again, by a plain LoadLibrary() with its
- * folders in front of PATH. That is not done here where PATH is not known. */
+ * folders in front of PATH, or of one that is not known. */
 static void load_torch_files(struct winldr_process *p, const char *lib, const char *folders)
 {
     struct winldr_names names = winldr_files_list(p->files, lib);
@@ -28,10 +28,10 @@ static void load_torch_files(struct winldr_process *p, const char *lib, const ch
             continue;
         }
         const struct winldr_load *l = winldr_load(p, path, WINLDR_IMPORT_FLAGS);
-        if (l->outcome != WINLDR_FAILED || l->code != WINLDR_MOD_NOT_FOUND || !p->config.path) {
+        if (l->outcome != WINLDR_FAILED || l->code != WINLDR_MOD_NOT_FOUND) {
             continue;
         }
-        if (!patched) {
+        if (!patched && p->config.path) {
             winldr_set_path(p, arena_printf(p->arena, "%s;%s", folders, p->config.path));
             patched = true;
         }
@@ -117,6 +117,18 @@ static bool add_rocm_libraries(struct winldr_process *p, const char *site)
     return added;
 }
 
+/* Whether a file is of a build for ROCm. */
+static bool imports_hip(struct winldr_files *f, const char *path)
+{
+    const struct winldr_entry *e = winldr_files_get(f, path);
+    for (size_t i = 0; e->kind == WINLDR_ENTRY_FILE && i < e->file->imports.n; i++) {
+        if (starts_with(e->file->imports.items[i].dll, "amdhip64")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The folders of ROCm, which differ between releases: 4.5.0 adds none; 4.8.1 two of fixed names, up
  * to the first that is not there; 4.8.5 those that are there, and without any of them that of
  * HIP_PATH. Which one is installed, the text of its __init__.py shows. */
@@ -136,6 +148,8 @@ static void add_rocm(struct winldr_process *p, const struct winldr_python *py, c
                winldr_add_existing(p, winldr_below(f, site, "_rocm_sdk_libraries_custom\\bin")));
     } else if (!add_rocm_libraries(p, site) && !has_core && py->hip_path) {
         (void)winldr_add_existing(p, winldr_below(f, py->hip_path, "bin"));
+    } else if (!has_core && imports_hip(f, winldr_below(f, package, "ctranslate2.dll"))) {
+        (void)winldr_is_unseen(p, py, py->hip_path, "HIP_PATH"); // cut by it
     }
 }
 
@@ -162,7 +176,13 @@ static void import_bitsandbytes(struct winldr_process *p, const struct winldr_py
                                 const char *package)
 {
     import_torch(p, py, winldr_python_path(p->files, py, "torch"));
+    struct winldr_torch torch = winldr_torch_read(p->files, py);
     const char *name = winldr_bitsandbytes_library(p->files, py, package);
+    enum winldr_variable forced =
+        torch.cuda ? WINLDR_VARIABLE_BNB_CUDA_VERSION : WINLDR_VARIABLE_BNB_ROCM_VERSION;
+    if (torch.cuda || torch.hip) { // cut by it
+        (void)winldr_is_unseen(p, py, py->variables[forced], winldr_variable_names[forced]);
+    }
     if (name) {
         /* Kept in p->loads. */
         (void)winldr_load(p, winldr_below(p->files, package, name), WINLDR_IMPORT_FLAGS);

@@ -49,6 +49,7 @@ struct winldr_python {
     const struct winldr_hook *hook; // the start-up hook that is in site-packages, or NULL
     bool unsafe_search;             // the registry's SafeDllSearchMode is 0; the caller sets it
     const char *variables[WINLDR_N_VARIABLES]; // NULL: unset or not known; the caller sets them
+    const char *variables_unseen; // why a variable without a value may have one; NULL: it has none
 };
 
 struct winldr_pythons {

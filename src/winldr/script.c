@@ -52,6 +52,20 @@ void winldr_load_files(struct winldr_process *p, const char *folder, const char 
     }
 }
 
+bool winldr_is_unseen(struct winldr_process *p, const struct winldr_python *py, const char *value,
+                      const char *name)
+{
+    if (value || !py->variables_unseen) {
+        return false;
+    }
+    p->cut = p->cut ? p->cut
+                    : arena_printf(p->arena,
+                                   "whether %s is set, by which this import finds DLLs, is "
+                                   "not known: %s",
+                                   name, py->variables_unseen);
+    return true;
+}
+
 bool winldr_add_existing(struct winldr_process *p, const char *folder)
 {
     return winldr_is_folder(p->files, folder) && winldr_add_directory(p, folder);

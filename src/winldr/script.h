@@ -5,7 +5,7 @@
 #ifndef GPUMEND_WINLDR_SCRIPT_H
 #define GPUMEND_WINLDR_SCRIPT_H
 
-#include "winldr/process.h"
+#include "winldr/python.h"
 
 /* Of an extension module, and of ctypes.CDLL with a path. */
 enum { WINLDR_IMPORT_FLAGS = WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR };
@@ -22,6 +22,10 @@ bool winldr_read_text(struct winldr_files *f, const char *path, struct str *ret)
 /* Loads each file of a folder whose name has this beginning and end, in the order of names. */
 void winldr_load_files(struct winldr_process *p, const char *folder, const char *prefix,
                        const char *suffix);
+
+/* Whether a variable without this value may have one, which is not known: the process is cut. */
+bool winldr_is_unseen(struct winldr_process *p, const struct winldr_python *py, const char *value,
+                      const char *name);
 
 /* Adds a folder for DLLs if it is there. */
 bool winldr_add_existing(struct winldr_process *p, const char *folder);

@@ -97,11 +97,16 @@ def alone(tree):
 
 
 def no_runtime(tree):
-    mixed(tree)
+    machine(tree), torch(tree), ctranslate2(tree)
     (tree / "Windows/System32/msvcp140.dll").unlink()
 
 
 def hidden(tree):
+    machine(tree), torch(tree, imports=["libomp140.x86_64.dll"])
+
+
+def hidden_without_registry(tree):
+    """torch looks again in PATH, which may have it: WSL cannot read the registry."""
     windows(tree), python(tree), torch(tree, imports=["libomp140.x86_64.dll"])
 
 
@@ -871,6 +876,57 @@ def cupy_of(tree, config, folder):
     put(tree, "conda/Library/cuda/" + folder + "cublas64_12.dll")
 
 
+def without_registry(tree, make):
+    """As Windows leaves it to WSL while it runs."""
+    make(tree)
+    for hive in (tree / "Windows/System32/config").glob("*"):
+        hive.unlink()
+
+
+def cupy_without_registry(tree):
+    without_registry(tree, cupy_of_pip_with_bin)
+
+
+def rocm_without_registry(tree):
+    without_registry(tree, rocm_of_setting)
+
+
+def cuda_build_without_registry(tree):
+    """HIP_PATH does nothing for a build for CUDA."""
+    without_registry(tree, embedded_broken)
+
+
+def bitsandbytes_without_registry(tree):
+    without_registry(tree, bitsandbytes_forced_to_another)
+
+
+def paddle_without_registry(tree):
+    without_registry(tree, paddle_with_broken_wheels)
+
+
+def dirty(tree, name="SYSTEM"):
+    """PATH may have been changed since: the change is in a log."""
+    no_cublas(tree)
+    path = tree / ("Users/ann/NTUSER.DAT" if name == "USER" else "Windows/System32/config/" + name)
+    data = bytearray(path.read_bytes())
+    numbers = struct.unpack_from("<128I", data)
+    struct.pack_into("<I", data, 4, numbers[1] + 1)
+    checked = [numbers[0], numbers[1] + 1, *numbers[2:127]]
+    total = 0
+    for number in checked:
+        total ^= number
+    struct.pack_into("<I", data, 508, total)
+    path.write_bytes(data)
+
+
+def dirty_user(tree):
+    dirty(tree, "USER")
+
+
+def dirty_software(tree):
+    dirty(tree, "SOFTWARE")
+
+
 def cupy_of_conda(tree):
     cupy_of(tree, '{"cuda": "12.x", "packaging": "conda"}', "")
 
@@ -1137,6 +1193,20 @@ CASES = [
     ("msvcp140.dll is missing", no_runtime, None, 1, [("dll-missing", "error"), MIXED],
      ["import torch fails: [WinError 126]", "msvcp140.dll, which", "torch_cuda.dll imports",
       "winget install --id Microsoft.VCRedist.2015+.x64 --exact"], 1),
+    ("the DLL that 126 hides, without the registry", hidden_without_registry, None, 3, [],
+     ["libomp140.x86_64.dll", "what was not looked at: PATH"], 1),
+    ("cupy without the registry", cupy_without_registry, None, 3, [],
+     ["whether CUDA_PATH is set, by which this import finds DLLs, is not known"], 1),
+    ("ROCm without the registry", rocm_without_registry, None, 3, [], ["whether HIP_PATH is set"], 1),
+    ("a build for CUDA without the registry", cuda_build_without_registry, None, 1, [("dll-missing", "error")],
+     ["libiomp5md.dll, which"], 1),
+    ("bitsandbytes without the registry", bitsandbytes_without_registry, None, 3, [],
+     ["whether BNB_CUDA_VERSION is set"], 1),
+    ("paddle without the registry", paddle_without_registry, None, 3, [], ["what was not looked at: PATH"], 1),
+    ("a dirty hive", dirty, None, 3, [], ["a dirty hive", "what was not looked at: PATH"], 1),
+    ("a user's dirty hive", dirty_user, None, 3, [], ["what was not looked at: PATH"], 1),
+    ("a dirty hive that has no variables", dirty_software, None, 1, [("dll-missing", "error")],
+     ["cublas64_12.dll was not found"], 1),
     ("the DLL that 126 hides", hidden, None, 1, [("dll-missing", "error")],
      ["libomp140.x86_64.dll, which C:\\Python312\\Lib\\site-packages\\torch\\lib\\torch_cuda.dll"], 1),
     ("System32 is not in the tree", no_system, "C:\\Python312", 3, [], ["cannot tell: msvcp140"], 1),
