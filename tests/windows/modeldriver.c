@@ -2,6 +2,7 @@
  *
  *   modeldriver SCRIPT TOP EXE DRIVE:FOLDER...
  *
+ * A line "functions 0" is for it alone: from the next world on, imported functions count as there.
  * A code whose cause is below the top, in an import, has an asterisk; one that comes of an export
  * that leads on to another DLL, a tilde. A DLL whose start is
  * "xor eax, eax; ret" refuses (tests/windows/wine.py); any other start counts as successful.
@@ -85,7 +86,9 @@ static void obey(struct state *s, const char *verb, const char *value, const cha
 {
     struct winldr_process *p = s->process;
     unsigned number = (unsigned)strtoul(value, NULL, 0);
-    if (strcmp(verb, "add") == 0) {
+    if (strcmp(verb, "functions") == 0) { // 0: as if each imported one were there
+        s->config.no_symbols = number == 0;
+    } else if (strcmp(verb, "add") == 0) {
         (void)winldr_add_directory(p, value); // a relative path is refused, as it is there
     } else if (strcmp(verb, "remove") == 0) {
         winldr_remove_directory(p, value);

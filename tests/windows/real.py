@@ -10,7 +10,8 @@ model must give the same error code, the same file and the same loaded modules.
 
 Stand-ins: the program is the driver, not python.exe; the torch_cuda.dll of one tree is made here, as the
 package index has torch for Windows without CUDA; Wine's own DLLs are those of Windows, with its
-vcruntime140.dll and msvcp140.dll; there is no NVIDIA driver, no python312.dll.
+vcruntime140.dll and msvcp140.dll, which lack functions, for which Wine has stubs, so that the model
+does not look for functions; there is no NVIDIA driver, no python312.dll.
 """
 
 import os
@@ -210,7 +211,7 @@ def main():
         os.link(wine.driver(folder), exe)
         for number, (name, lines, code, *path) in enumerate(SCENARIOS):
             script = folder / "script"
-            script.write_text("\n".join([f"world\t{number}", *lines]) + "\n")
+            script.write_text("\n".join(["functions\t0", f"world\t{number}", *lines]) + "\n")
             real = worlds.answers(prefix.run(exe, wine.windows_path(script), "C:\\"))
             done = subprocess.run([wine.built(build, "modeldriver"), script, "C:\\",
                                    "C:\\Python312\\driver.exe", f"C:{prefix.drive_c}", "Z:/"],
