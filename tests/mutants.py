@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Would the tests notice? Changes one operator or constant at a time and runs the suites.
 
-    tests/mutants.py [--count N] [--seed S] [--rooms A,B,...] [--folder DIR] [--keep FILE]
+    tests/mutants.py [--count N] [--seed S] [--rooms A,B,...] [--folder DIR]
 
 A copy of the sources is made in DIR (build-mutants) and built once. Each mutant is one change of one
 line of C: an operator (< <=, == !=, && ||, + -), a negated condition, a number one larger, or a
