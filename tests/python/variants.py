@@ -3,7 +3,7 @@
 
 What machines support is compared with the rules of nvidia-variant-provider, written down here a second time from its
 plugin.py at ffea5d3 (get_supported_configs): those rules were compared with the plugin itself under its variables
-NV_VARIANT_PROVIDER_FORCE_*, 80 machines, no difference. The order of variants is compared with the pseudocode of
+NV_VARIANT_PROVIDER_FORCE_*, 80 and 83 machines, no difference. The order of variants is compared with the pseudocode of
 PEP 825 on random documents. With a uv that has the preview feature wheel-variants (0.13.9 has it; --uv, or on PATH), it
 installs from a local index: under the FORCE variables it must choose what `variants --index` calls the best, and with
 the list of `variants --static` in the index it must choose the same on this machine.
@@ -97,8 +97,9 @@ def lists(exe, top):
     rc, found, _ = static(exe, bare)
     counts.judge("no NVML", (rc, list(found)) == (0, ["x86_64"]), found)
     # A driver newer than all that are known: what it supports is not said.
-    rc, found, err = static(exe, gpu_machine(top, "999.10.01", (8, 9)))
-    counts.judge("unknown driver", rc == 3 and "nvidia" not in found and "nvidia is not in the list" in err, f"{rc} {found} {err}")
+    for name, driver in (("unknown driver", "999.10.01"), ("a branch without a toolkit", "565.57.01")):
+        rc, found, err = static(exe, gpu_machine(top, driver, (8, 9)))
+        counts.judge(name, rc == 3 and "nvidia" not in found and "nvidia is not in the list" in err, f"{rc} {found} {err}")
 
 
 def least(exe, top):
