@@ -265,7 +265,9 @@ static void put_none(const struct html *h)
     const char *verdict = html_member(h->page, "verdict");
     bool is_sure = strcmp(verdict, "ok") == 0 || strcmp(verdict, "loads") == 0;
     fputs(is_sure ? "<p>No lookup that matters failed.</p>\n"
-                  : "<p>No failed lookup was found in what could be looked at.</p>\n",
+          : html_n_processes(h)
+              ? "<p>No failed lookup was found in what could be looked at: the loads below.</p>\n"
+              : "<p>No failed lookup was found in what could be looked at.</p>\n",
           h->file);
 }
 

@@ -373,6 +373,9 @@ void html_loads(const struct html *h)
     ending_list endings = endings_of(h);
     key_list shown = {0};
     size_t rows = ROWS_MAX;
+    if (!html_n_processes(h)) {
+        fputs("<p>No program was followed.</p>\n", h->file);
+    }
     for (size_t i = 0; i < html_n_processes(h); i++) {
         const json_t *process = html_process(h, i);
         struct timeline t = {.h = h,

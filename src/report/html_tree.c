@@ -173,7 +173,11 @@ static void put_process(struct tree *t, const json_t *process, bool open)
 void html_tree(const struct html *h)
 {
     struct tree t = {.h = h, .rows = ROWS_MAX};
-    fputs("<div id=\"objects\">\n", h->file);
+    // A chain of many libraries is wider than the window.
+    fputs(html_n_processes(h) ? "<div id=\"objects\" class=\"wide\" role=\"region\" tabindex=\"0\" "
+                                "aria-label=\"chains of libraries\">\n"
+                              : "<div id=\"objects\">\n",
+          h->file);
     for (size_t i = 0; i < html_n_processes(h); i++) {
         put_process(&t, html_process(h, i), i == 0);
     }

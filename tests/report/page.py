@@ -236,7 +236,7 @@ def of_first_wins(exe, top, pages):
     check("the same file by another way is not a decision", "instead_of" not in text, text)
 
 
-def of_size(exe, top):
+def of_size(exe, top, pages):
     t = many(top / "many", 500)
     done = run(exe, "check", "--root", t.top, PROGRAM, "--html", top / "many.html")
     page = Page((top / "many.html").read_text())
@@ -244,6 +244,10 @@ def of_size(exe, top):
     check("500 libraries are all in the tree", libraries == 500, (libraries, done))
     size = (top / "many.html").stat().st_size
     check("500 libraries in 300 KB", size <= 300_000, size)
+    objects = next(a for _, a in page.tags if a.get("id") == "objects")
+    check("a chain of 500 scrolls in a region of its own", objects.get("class") == "wide" and
+          objects.get("tabindex") == "0", objects)
+    pages["many"] = top / "many.html"
 
 
 def of_names(exe, top, worlds):
@@ -363,7 +367,7 @@ def main():
         pages, worlds = of_trees(exe, top)
         of_packages(exe, top, pages)
         of_first_wins(exe, top, pages)
-        of_size(exe, top)
+        of_size(exe, top, pages)
         of_names(exe, top, worlds)
         of_paths(exe, top)
         of_refusals(exe, top, worlds)
