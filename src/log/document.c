@@ -8,11 +8,13 @@
 enum kind {
     KIND_OUTPUT,   // of a program
     KIND_TEMPLATE, // a heading that issue forms have
+    KIND_FIELD,    // of an issue form, and what its writer filled in
     KIND_SELF,     // a document says what it is about
     KIND_MARKUP,   // of a document, beyond doubt
     KIND_FORM,     // of a document, most often
     KIND_LABEL,    // a short word and what is said about it
     KIND_CHAT,     // somebody speaks
+    KIND_SETTING,  // of a YAML file: a key alone, or with a quoted value
     KIND_CODE,
     KINDS,
     KIND_SENTENCE = KINDS,
@@ -47,6 +49,7 @@ static const char *const expressions[KINDS] = {
         "|^[\\w./-]+: (?:error|warning|symbol lookup|cannot|/|version|undefined|relocation|fatal)"
         "|^(?:Collecting|Downloading|Installing|Successfully|Using cached|Building wheel) "
         "|^Requirement already|^Looking in|^(?!\\w+ *=).*0x[0-9a-f]{6,}|^NVRM|\\[Errno"
+        "|^[\\w.-]+:\\d+:\\d+ \\[\\d+\\] " // NCCL's: host, process, thread, GPU
         "|^(?:docker|podman|nvidia-container-cli|modprobe|dkms|srun|slurmstepd|ollama|whisper|"
         "python\\d?"
         "|bash|sh|zsh|ffmpeg|nvcc|ld|gcc|make)(?:\\[\\d+\\])?: |^[\\w-]+-\\d+ *\\| "
@@ -77,6 +80,13 @@ static const char *const expressions[KINDS] = {
         "system info|logs?\\b|additional|versions?\\b|what happened|bug|issue|error|"
         "output|traceback|hardware|operating system|os\\b|platform|your env)[^.]{0,60}"
         "(?:[*_:]+)?$",
+    [KIND_FIELD] =
+        "^(?:[-*] +)?[*_]{2,3}(?:(?:my|your|the) )?(?:describe|steps|to reproduce|expected|actual|"
+        "environment|system|error|message|output|result|problem|command|platform|os\\b|operating|"
+        "distro|hardware|device|board|gpus?\\b|graphics|driver|nvidia|cuda|cudnn|rocm|python|"
+        "(?:py)?torch|tensorflow|jetpack|l4t|kernel|docker|container|image|cpu|ram\\b|installation|"
+        "installed|version|[\\w. -]{2,30} version|alternative|tried|what i|model)"
+        "[^*]{0,40}[*_]{2,3} *:? *\\S|^my \\*\\*[^*]+\\*\\* ",
     [KIND_SELF] =
         "(?-i)\\b[Tt]his (?:guide|article|tutorial|how-to|(?:blog "
         ")?post|paper|report|page|document) "
@@ -107,6 +117,7 @@ static const char *const expressions[KINDS] = {
         "|^(?:\\[?\\d\\d?:\\d\\d(?::\\d\\d)?(?: ?[ap]m)?\\]? *[-–]? *)?<?@?[a-z][\\w.-]{1,19}"
         ">?: +(?=.*(?:\\b(?:I|I'm|I've|you|your|my|we|hi|hello|hey|thanks|thx|ok|okay|yes|"
         "lol|maybe|did|try|then|it|that)\\b|\\?$))(?-i:[^A-Z]|[A-Z][a-z' ])",
+    [KIND_SETTING] = ANY_OF("^(?:- )?[a-z][\\w.-]*:(?: *\"[^\"]*\")?$"),
     [KIND_CODE] = ANY_OF(
         "^(?:async )?(?:def|class) \\w+|^from [\\w.]+ import|^import [\\w.]+(?: as \\w+)?$"
         "|^(?:#include\\b|package \\w+$|using \\w|fn |func |pub |let |var |const |static |struct "
@@ -227,11 +238,13 @@ static size_t sentences_count(struct str s)
 /* ------------------------------------------------------------------ lines */
 
 struct counts {
-    size_t lines, output, document, code, chat;
+    size_t lines, output, document, code, chat, settings;
     size_t below; // sentences that are a program's only if it printed something else too
     size_t messages;
     bool begins_with_output, ends_with_output;
     bool wraps;     // the sentence goes on in the next line
+    bool announcing; // "When I run it, I get:"
+    bool announced;  // that precedes the paragraph, or this line of it
     bool of_output; // the paragraph is a program's
     bool began;     // a line of the paragraph was seen
     bool below_frame;
@@ -309,12 +322,17 @@ static void count_line(struct log_rules *r, struct str s, bool message, struct c
     c->chat += regex_search(r, &r->document_lines[KIND_CHAT], s.s, s.n, 0, NULL) > 0;
     bool own = message && kind >= KIND_CODE && !bullet && !strchr("|#/*@", s.s[0]) &&
                !has_quotation(s) && !c->wraps;
+    own = own || (message && kind == KIND_FIELD && !has_quotation(s));
     c->messages += own;
     if (own && (kind == KIND_CODE || kind == KIND_NONE || kind == KIND_PHRASE)) {
         kind = KIND_OUTPUT;
     }
     c->of_output = c->of_output || (own && first);
-    c->wraps = kind >= KINDS && kind != KIND_NONE && !strchr(".:!?)}", s.s[s.n - 1]);
+    c->wraps =
+        kind >= KINDS && kind != KIND_NONE && !c->announced && !strchr(".:!?)}", s.s[s.n - 1]);
+    c->of_output = c->of_output || (own && c->announced);
+    c->announcing = kind == KIND_PERSONAL && s.s[s.n - 1] == ':';
+    c->announced = c->announced || c->announcing;
     c->begins_with_output = c->begins_with_output || (c->lines == 1 && kind == KIND_OUTPUT);
     c->of_output = c->of_output || kind == KIND_OUTPUT;
     c->ends_with_output = kind == KIND_OUTPUT && message;
@@ -338,6 +356,8 @@ static void count_line(struct log_rules *r, struct str s, bool message, struct c
         c->document++;
     } else if (kind == KIND_CODE) {
         c->code++;
+    } else if (kind == KIND_SETTING) {
+        c->settings++;
     }
 }
 
@@ -350,6 +370,7 @@ static void take_document_line(struct log_rules *r, struct str raw, bool message
     line_prefix(&line);
     struct str s = str_trim((struct str){clean + line.body, line.n - line.body});
     if (!s.n) {
+        c->announced = c->announcing;
         c->of_output = c->began = c->below_frame = c->wraps = false;
         return;
     }
@@ -382,5 +403,6 @@ bool document_describes(struct log_rules *r, struct str head, const struct log_r
     size_t enough = c.output || c.messages || c.lines < LINES_MIN ? DOCUMENT_MIN : DOCUMENT_MIN / 2;
     return (document >= enough && document > least) ||
            (c.code >= CODE_MIN && c.code > 4 * c.output && c.code * 3 > c.lines) ||
+           (c.settings >= CODE_MIN && !c.output && c.settings * 3 > c.lines) ||
            (document + c.code >= MIXED_MIN && document + c.code > least);
 }

@@ -31,6 +31,12 @@ REPORTS = [
     "**Describe the bug**\nI installed it in a fresh environment and it fails at once.\n\n"
     "**To Reproduce**\n```\n$ python transcribe.py\n{log}\n```\n\n**Environment**\n"
     "- OS: Ubuntu 22.04\n\nI have tried to reinstall it but that did not help.\n",
+    "- **Device:** a workstation of 2024\n- **OS:** Ubuntu 24.04\n- **Kernel:** 6.8.0\n"
+    "- **Python version:** 3.12.3\n- **Installation:** from the archive\n"
+    "- **GPU memory:** 12 GB\n- **Container:** no\n- **CPU:** Ryzen 5600\n{log}\n",
+    "System:    Host: pc Kernel: 6.8.0 x86_64 bits: 64 Desktop: KDE\n\n"
+    "When I start the program on my machine, I see:\n\nthe model is loaded\n{log}\n"
+    "the user is member of the group video\n",
     "whisper-server 1.2\nThis program comes with ABSOLUTELY NO WARRANTY; for details type `show w'.\n"
     "This is free software, and you are welcome to redistribute it under certain conditions.\n{log}\n",
 ]
@@ -41,6 +47,7 @@ LOGS = {
     "driver-version-mismatch": "Failed to initialize NVML: Driver/library version mismatch",
     "gpu-memory-exhausted": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. "
                             "GPU 0 has a total capacity of 3.81 GiB of which 1.2 GiB is free.",
+    "device-permission": "Unable to open /dev/kfd read-write: Operation not permitted",
     "gpu-code-missing": "RuntimeError: CUDA error: no kernel image is available for execution on "
                         "the device",
 }
