@@ -242,11 +242,11 @@ struct counts {
     size_t below; // sentences that are a program's only if it printed something else too
     size_t messages;
     bool begins_with_output, ends_with_output;
-    bool wraps;     // the sentence goes on in the next line
+    bool wraps;      // the sentence goes on in the next line
     bool announcing; // "When I run it, I get:"
     bool announced;  // that precedes the paragraph, or this line of it
-    bool of_output; // the paragraph is a program's
-    bool began;     // a line of the paragraph was seen
+    bool of_output;  // the paragraph is a program's
+    bool began;      // a line of the paragraph was seen
     bool below_frame;
     bool prefixed; // a time or the name of a process precedes the line
 };

@@ -134,12 +134,30 @@ static bool is_of_debian(const char *command)
     return false;
 }
 
+/* pip of the Python that the text's program brings along: any other installs beside it. */
+static const char *with_portable_python(const struct log_matched *m, const char *command)
+{
+    static const char portable[] = ".\\python_embeded\\python.exe -m ";
+    static const char *const pips[] = {"python -m pip ", "pip "};
+    bool is_portable = false;
+    for (size_t i = 0; i < m->n_facts; i++) {
+        is_portable = is_portable || log_fact_field(m->facts[i], "portable");
+    }
+    for (size_t i = 0; is_portable && i < sizeof pips / sizeof *pips; i++) {
+        size_t before = strlen(pips[i]) - strlen("pip ");
+        if (str_starts(str_of(command), pips[i])) {
+            return arena_printf(m->a, "%s%s", portable, command + before);
+        }
+    }
+    return command;
+}
+
 const char *log_command_here(const struct log_matched *m, const char *command)
 {
     static const char install[] = "sudo apt-get install ";
     enum kb_manager manager = command ? log_manager(m) : KB_MANAGER_APT;
     if (manager == KB_MANAGER_APT) {
-        return command;
+        return command ? with_portable_python(m, command) : NULL;
     }
     const char *at = strstr(command, install);
     if (at) {

@@ -85,6 +85,27 @@ static const char *toolkit_major(const struct log_matched *m)
     return "unknown";
 }
 
+/* The CUDA releases whose toolkit brings a library or a DLL: "12", "11 or 12"; NULL: not known. */
+static const char *toolkit_of(const struct log_matched *m, const char *library)
+{
+    struct kb_provides provides;
+    if (!library || kb_provides(m->rules->kb, &provides, NULL) < 0) {
+        return NULL;
+    }
+    const char *list = NULL;
+    int last = 0;
+    for (size_t i = 0; i < provides.n; i++) {
+        const struct kb_provide *row = &provides.rows[i];
+        bool brings = str_glob(row->soname, library) || (row->dll && str_glob(row->dll, library));
+        if (brings && row->cuda_major > last) {
+            last = row->cuda_major;
+            list =
+                list ? arena_printf(m->a, "%s or %d", list, last) : arena_printf(m->a, "%d", last);
+        }
+    }
+    return list;
+}
+
 /* The index of PyTorch's wheels that the driver of the text can run, or NULL. CUDA Toolkit release
  * notes, "CUDA Toolkit and Minimum Required Driver Version for CUDA Minor Version Compatibility":
  * CUDA 11 needs 450.80.02, CUDA 12 needs 525.60.13. */
@@ -253,6 +274,9 @@ const char *provided_field(const struct log_matched *m, const char *library, str
     }
     if (str_is(field, "toolkit_major")) {
         return toolkit_major(m);
+    }
+    if (str_is(field, "toolkit_of")) {
+        return toolkit_of(m, library);
     }
     if (str_is(field, "torch_index")) {
         return torch_index(m);
