@@ -49,7 +49,8 @@ static const char *const expressions[KINDS] = {
         "|^[\\w./-]+: (?:error|warning|symbol lookup|cannot|/|version|undefined|relocation|fatal)"
         "|^(?:Collecting|Downloading|Installing|Successfully|Using cached|Building wheel) "
         "|^Requirement already|^Looking in|^(?!\\w+ *=).*0x[0-9a-f]{6,}|^NVRM|\\[Errno"
-        "|^[\\w.-]+:\\d+:\\d+ \\[\\d+\\] " // NCCL's: host, process, thread, GPU
+        "|^[\\w.-]+:\\d+:\\d+ \\[\\d+\\] "          // NCCL's: host, process, thread, GPU
+        "|^\\[[\\w.:/-]+ @ (?:0x)?[0-9a-f]{6,}\\] " // FFmpeg's: part, its address
         "|^(?:docker|podman|nvidia-container-cli|modprobe|dkms|srun|slurmstepd|ollama|whisper|"
         "python\\d?"
         "|bash|sh|zsh|ffmpeg|nvcc|ld|gcc|make)(?:\\[\\d+\\])?: |^[\\w-]+-\\d+ *\\| "

@@ -121,6 +121,22 @@ static const char *installs(const struct log_matched *m, struct str list, enum k
     return done;
 }
 
+/* How the initial RAM disk is made: update-initramfs is Debian's; dracut(8) of Fedora, RHEL and
+ * openSUSE; mkinitcpio(8) of Arch Linux. The comment behind it names what the others have. */
+static const char *with_ram_disk(const struct log_matched *m, const char *command,
+                                 enum kb_manager manager)
+{
+    static const char debian[] = "sudo update-initramfs -u";
+    const char *at = strstr(command, debian);
+    if (!at) {
+        return command;
+    }
+    const char *rest = at + sizeof debian - 1, *comment = strstr(rest, "   #");
+    return arena_printf(m->a, "%.*s%s%.*s", (int)(at - command), command,
+                        manager == KB_MANAGER_PACMAN ? "sudo mkinitcpio -P" : "sudo dracut --force",
+                        (int)(comment ? (size_t)(comment - rest) : strlen(rest)), rest);
+}
+
 /* What only Debian and its kin have. */
 static bool is_of_debian(const char *command)
 {
@@ -159,6 +175,7 @@ const char *log_command_here(const struct log_matched *m, const char *command)
     if (manager == KB_MANAGER_APT) {
         return command ? with_portable_python(m, command) : NULL;
     }
+    command = with_ram_disk(m, command, manager);
     const char *at = strstr(command, install);
     if (at) {
         struct str rest = str_of(at + sizeof install - 1);

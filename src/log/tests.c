@@ -481,6 +481,20 @@ static bool test_process_holds_most(struct log_matched *m)
     return false;
 }
 
+/* A screen shows four fifths or more of a GPU's memory in use. */
+static bool test_memory_mostly_used(struct log_matched *m)
+{
+    for (size_t i = 0; i < m->n_facts; i++) {
+        unsigned long used = mebibytes(field(m->facts[i], "memory_used"));
+        unsigned long all = mebibytes(field(m->facts[i], "memory_total"));
+        if (strcmp(m->facts[i]->kind, "gpu-memory") == 0 && all && used >= all / 5 * 4) {
+            m->shown = m->facts[i];
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ------------------------------------------------------------------ order, processes */
 
 static bool test_before(struct log_matched *m)
@@ -516,6 +530,7 @@ log_test log_test_by_name(const char *name)
         {"before", test_before},
         {"driver-below-cuda", test_driver_below_cuda},
         {"file-elsewhere", test_file_elsewhere},
+        {"memory-mostly-used", test_memory_mostly_used},
         {"other-major-installed", test_other_major_installed},
         {"process-holds-most", test_process_holds_most},
         {"same-major-installed", test_same_major_installed},
