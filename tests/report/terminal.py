@@ -117,10 +117,16 @@ def progress(exe, top):
         check("not " + name, "\r" not in text and "(1 s)" not in text and text, repr(text))
     done = subprocess.run(slowly(exe, *arguments), capture_output=True, text=True, timeout=LIMIT_S, check=False)
     check("not in a log", (done.stdout, done.stderr) == (plain.stdout, ""), done)
-    t = Terminal([exe, "check", *arguments])
-    text = t.read()
-    t.end()
-    check("a quick look says nothing", text == plain.stdout, repr(text))
+    for _ in range(10):  # On a busy machine it may take half a second indeed.
+        began, t = time.monotonic(), Terminal([exe, "check", *arguments])
+        text = t.read()
+        t.end()
+        if time.monotonic() - began < 0.45:
+            check("a quick look says nothing", text == plain.stdout, repr(text))
+            break
+    else:
+        counts["skipped"] += 1
+        print("SKIP a quick look: each of ten took half a second")
 
 
 # ---------------------------------------------------------------- --watch
