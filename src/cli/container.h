@@ -25,10 +25,12 @@ struct container_seen {
     struct diag_report report;
     struct report_target shown;
     const struct image *image; // NULL: a folder, or a target of this machine
+    struct arena *arena;       // of a pass over an image, which ends with it; NULL: it lives longer
 };
 
 /* What is made of it. An image is looked at until all that is asked of it has been read, so judge()
- * is called in each pass and reads all that print() will read; print() gives the exit status. */
+ * is called in each pass and reads all that print() will read; print() gives the exit status. It
+ * may take the arena over, and leaves an empty one then. */
 struct container_use {
     void (*judge)(void *arg, struct container_seen *s);
     int (*print)(void *arg, struct container_seen *s);

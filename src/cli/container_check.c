@@ -275,6 +275,7 @@ static int look_once(struct work *w, struct image *im, struct progress *p, bool 
     struct arena a;
     int status = CLI_CANNOT;
     cli_arena_init(&a);
+    w->seen.arena = &a;
     int rc = image_look(w, &a, &err);
     *ret_more = image_layers_want_more(&im->layers);
     if (!*ret_more) {
@@ -288,6 +289,7 @@ static int look_once(struct work *w, struct image *im, struct progress *p, bool 
         status = fail(&a, &err);
         *ret_more = false;
     }
+    w->seen.arena = NULL;
     arena_release(&a);
     return status;
 }

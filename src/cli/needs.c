@@ -70,6 +70,7 @@ struct needs_command {
     bool found;
     VEC(struct on_node) answers;
     struct on_node *asked_node; // of an image that is looked at now
+    VEC(struct arena) kept;     // of the images, until all is printed
 };
 
 /* ------------------------------------------------------------------ one node */
@@ -257,7 +258,11 @@ static void judge_image(void *arg, struct container_seen *seen)
 
 static int keep_image(void *arg, struct container_seen *seen)
 {
-    (void)arg, (void)seen;
+    struct needs_command *c = arg;
+    if (seen->arena) { // what was found is printed after the last image
+        VEC_PUSH(&c->t.arena, &c->kept, *seen->arena);
+        *seen->arena = (struct arena){0};
+    }
     return CLI_OK;
 }
 
@@ -418,6 +423,19 @@ static int take_option(void *command, int id, const char *value)
     }
 }
 
+static int needs_print(struct needs_command *c)
+{
+    int rc = CLI_OK;
+    if (c->t.json) {
+        rc = print_json(c);
+    } else if (c->form != NEEDS_FORMS) {
+        rc = print_form(c);
+    } else {
+        print_text(c);
+    }
+    return rc != CLI_OK ? rc : status_of(c);
+}
+
 static int run_with(void *command)
 {
     struct needs_command *c = command;
@@ -440,17 +458,11 @@ static int run_with(void *command)
     c->t.asked.target = image ? c->words[1] : c->words[0];
     cli_only_look((struct sandbox){0});
     int rc = image ? look_at_image(c) : look_at_target(c);
-    if (rc != CLI_OK) {
-        return rc;
+    rc = rc == CLI_OK ? needs_print(c) : rc;
+    for (size_t i = 0; i < c->kept.n; i++) {
+        arena_release(&c->kept.items[i]);
     }
-    if (c->t.json) {
-        rc = print_json(c);
-    } else if (c->form != NEEDS_FORMS) {
-        rc = print_form(c);
-    } else {
-        print_text(c);
-    }
-    return rc != CLI_OK ? rc : status_of(c);
+    return rc;
 }
 
 static int needs_run(const struct cli_command *self, int argc, char **argv)

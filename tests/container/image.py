@@ -246,6 +246,23 @@ def of_stories(exe, folder, parts):
         check(f"{name}: every form says the same", len(set(answers.values())) == 1, answers.keys())
 
 
+def of_needs(exe, folder, parts):
+    """What `needs` says of each form is the same; it is printed after the image was read."""
+    layers = [parts.base().bytes(), Layer().add("usr/lib/x86_64-linux-gnu/libcublas.so.12", parts.library).bytes()]
+    place, answers = folder / "needs", {}
+    place.mkdir()
+    for form, image in forms(place, layers):
+        for words in ([], ["--json"], ["--as", "cel"], ["--on", "/"]):
+            done = subprocess.run([str(exe), "needs", str(image), "/app", *words], capture_output=True, text=True,
+                                  timeout=SECONDS, check=False)
+            answers.setdefault(" ".join(words), {})[form] = (
+                done.returncode, done.stdout.replace(str(image), "IMAGE"), done.stderr)
+    for words, told in answers.items():
+        status, out, error = next(iter(told.values()))
+        check(f"needs {words}: status", status in (0, 1) and out, (status, out, error))
+        check(f"needs {words}: every form says the same", len(set(told.values())) == 1, told)
+
+
 def of_configuration(exe, folder, parts):
     config = {"architecture": "amd64", "os": "linux", "config": {
         "Env": ["PATH=/bin", "LD_LIBRARY_PATH=/opt/cuda"], "Entrypoint": ["/app"], "Cmd": ["--x y"],
@@ -688,7 +705,7 @@ def main():
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             parts = Parts(folder)
-            for name, part in (("stories", of_stories), ("configuration", of_configuration),
+            for name, part in (("stories", of_stories), ("needs", of_needs), ("configuration", of_configuration),
                                ("hosts", of_hosts), ("podman", of_podman), ("docker", of_docker),
                                ("changed", of_changed_storage), ("containerd", of_containerd), ("changed-podman", of_changed_podman),
                                ("harms", of_harms), ("escapes", of_escapes),
