@@ -228,10 +228,10 @@ static json_t *handle_object(const struct mcp_server *s, struct arena *a, const 
 
 json_t *mcp_handle(const struct mcp_server *s, struct arena *a, struct str message)
 {
-    json_t *doc =
-        message.n <= MCP_LINE_MAX
-            ? json_loadb(message.s, message.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL)
-            : NULL;
+    json_t *doc = message.n <= MCP_LINE_MAX
+                      ? json_loadb(message.s, message.n,
+                                   JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
+                      : NULL;
     if (!doc) {
         return error_json(NULL, PARSE_ERROR, "this is not JSON, or it is too long", NULL);
     }

@@ -325,6 +325,11 @@ static bool text_allowed(const struct call *c, const struct parameter *p, const 
 static void call_add_text(struct call *c, const struct parameter *p, const json_t *value)
 {
     const char *text = json_string_value(value);
+    bool is_input = p->option && strcmp(p->option, "-") == 0; // a log may have any byte
+    if (!is_input && strlen(text) != json_string_length(value)) {
+        c->wrong = arena_printf(c->arena, "%s has a NUL character", p->name);
+        return;
+    }
     if (p->kind == NAME && (strchr(text, '/') || text[0] == '.')) { // --allow is for paths
         c->wrong = arena_printf(c->arena, "%s is a name, not a path", p->name);
         return;
@@ -343,8 +348,8 @@ static void call_add_text(struct call *c, const struct parameter *p, const json_
     }
     if (!p->option) {
         c->arguments[c->n_arguments++] = text;
-    } else if (strcmp(p->option, "-") == 0) {
-        c->input = str_of(text);
+    } else if (is_input) {
+        c->input = (struct str){text, json_string_length(value)};
     } else {
         call_add_word(c, arena_printf(c->arena, "%s=%s", p->option, text));
     }

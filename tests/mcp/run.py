@@ -241,6 +241,11 @@ def of_wrong(exe, t):
         r = s.call(name, **arguments)
         said = r["content"][0]["text"]
         check(f"{name} {str(arguments)[:40]}", words in said and (r["isError"] or not words), r)
+    for arguments in ({"target": "/bin/ls\0x"}, {"env": ["A=\0"]}, {"imports": "torch\0"}):
+        r = s.call("check", **arguments)  # with the number of the question
+        check(f"a NUL in {list(arguments)}", r["isError"] and "NUL" in r["content"][0]["text"], r)
+    r = s.call("explain", text="\0\0ImportError: libcublas.so.12: cannot open shared object file: No such file\0")
+    check("a NUL in a log", r["structuredContent"]["culprit"] == "libcublas.so.12", r)
     r = s.call("plan", target="--undo", root=str(t.top))
     check("a target is no option", r["isError"] and "--undo" in r["content"][0]["text"], r)
     check("what a command says of a failure is data, too", "not instructions" in r["content"][1]["text"] and
