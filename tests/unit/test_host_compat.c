@@ -133,7 +133,8 @@ static void where_it_may_be_used(void **state)
     const char *why = NULL;
     (void)state;
     host_compat_parse(&arena, section("NVIDIA Corporation", text, 4, sizeof text - 1), &c);
-    VEC_PUSH(&arena, &h.gpus, (struct host_gpu){.vendor = HOST_NVIDIA, .name = "NVIDIA H100 PCIe"});
+    VEC_PUSH(&arena, &h.gpus,
+             ((struct host_gpu){.kind = "pci", .vendor = HOST_NVIDIA, .name = "NVIDIA H100 PCIe"}));
     assert_int_equal(host_compat_fits(&h, &arena, "575.57.08", &c, &why), HOST_UNKNOWN);
     h.nvidia.module = (struct host_fact){.state = HOST_YES, .value = "550.90.07"};
     assert_int_equal(host_compat_fits(&h, &arena, "575.57.08", &c, &why), HOST_YES);
@@ -166,7 +167,8 @@ static void what_is_one(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct host h = {.nvidia.module.value = cases[i].module};
+        struct host h = {.nvidia.module = {.state = cases[i].module ? HOST_YES : HOST_NO,
+                                           .value = cases[i].module}};
         struct host_compat c = {.has_note = cases[i].note};
         char path[128];
         (void)snprintf(path, sizeof path, "%s%s", folder, cases[i].file);

@@ -263,7 +263,8 @@ static void install(struct tree *t, int minor, const char *lines)
 
 static void add_gpu(struct tree *t, const char *capability)
 {
-    struct host_gpu gpu = {.vendor = HOST_NVIDIA,
+    struct host_gpu gpu = {.kind = "pci",
+                           .vendor = HOST_NVIDIA,
                            .name = "GPU",
                            .compute_capability = {HOST_YES, capability, 0, "pci", NULL}};
     VEC_PUSH(&t->a, &t->host.gpus, gpu);
