@@ -148,6 +148,7 @@ static int find_modules(struct probe *c)
     }
     c->how.modules = c->modules.items;
     c->how.n_modules = c->modules.n;
+    c->how.modules_found = all;
     return CLI_OK;
 }
 

@@ -1,9 +1,9 @@
-"""Uses a package on the GPU: python -c THIS MODULE DEVICE
+"""Uses a package on the GPU: python -c THIS MODULE DEVICE named|found
 
 Imports the package, computes something on the device with its own functions, and compares that with
 what its own code for the CPU computes. What came of it is said on descriptor 3 as by the probe
 helper (inject/probe/helper.h): call NAME, fact KEY VALUE, passed TEXT, failed CODE NAME TEXT,
-unknown TEXT. Standard output and error belong to the package. Nothing is written to a disk.
+unknown TEXT, skipped TEXT. Standard output and error belong to the package. Nothing is written to a disk.
 """
 
 import sys
@@ -36,6 +36,11 @@ class Failed(Exception):
 
 class Unknown(Exception):
     """Why it cannot be determined."""
+
+
+class ForCpu(Failed):
+    """The distribution is the one for the CPU by its name: a failure where the package is asked for
+    by name; nothing to try where it was only found, for applications require it (faster-whisper)."""
 
 
 def is_about_driver(error, text):
@@ -258,7 +263,21 @@ class Stderr:
         return ""
 
 
+# The distributions of the module "onnxruntime" that have such a provider (kb/imports.json).
+GPU_DISTRIBUTIONS = ("onnxruntime-gpu", "onnxruntime-rocm", "onnxruntime-migraphx")
 GPU_PROVIDERS = ("CUDAExecutionProvider", "ROCMExecutionProvider", "MIGraphXExecutionProvider")
+
+
+def installed(names):
+    """Those of the distributions that the interpreter sees."""
+    from importlib import metadata
+    found = []
+    for name in names:
+        try:
+            found.append(metadata.distribution(name).metadata["Name"])
+        except metadata.PackageNotFoundError:
+            pass
+    return found
 
 
 def use_onnxruntime(index):
@@ -267,6 +286,9 @@ def use_onnxruntime(index):
     numpy = call("import numpy", __import__, "numpy")
     available = runtime.get_available_providers()
     provider = next((p for p in GPU_PROVIDERS if p in available), None)
+    if not provider and not installed(GPU_DISTRIBUTIONS):
+        raise ForCpu("onnxruntime %s is the build for the CPU, and no build for a GPU is installed"
+                     % runtime.__version__)
     if not provider:
         raise Failed("onnxruntime %s has no provider for a GPU, only %s: it is the build for the "
                      "CPU, or one lies over the other"
@@ -294,11 +316,16 @@ def use_onnxruntime(index):
 USES = {"torch": use_torch, "ctranslate2": use_ctranslate2, "onnxruntime": use_onnxruntime}
 
 
-def main(module, device):
+def main(module, device, asked):
     try:
         say("passed", USES[module](max(int(device), 0)))
     except Unknown as why:
         say("unknown", why)
+    except ForCpu as why:
+        if asked == "found":
+            say("skipped", why)
+        else:
+            say("failed", "0", "", why)
     except BaseException as error:  # whatever a package throws is the answer
         text = "" if isinstance(error, Failed) else type(error).__name__ + ": "
         text += str(error) or "no words"
@@ -308,6 +335,6 @@ def main(module, device):
         say("failed", "0", "", text)
 
 
-main(*sys.argv[1:3])
+main(*sys.argv[1:4])
 sys.stdout.flush()
 os._exit(0)  # what libraries do at exit is another question

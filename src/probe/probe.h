@@ -82,6 +82,7 @@ struct probe_options {
     int device;                 // -1: all
     const char *const *modules; // Python packages to try besides; their stages are python-NAME
     size_t n_modules;
+    bool modules_found;         // they were not asked for by name: a build for the CPU may be meant
     unsigned timeout_ms;        // 0: each stage's own
     unsigned module_timeout_ms; // of Python packages; 0: each stage's own
     bool quick;

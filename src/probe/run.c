@@ -241,6 +241,7 @@ static struct probe_child python_child(struct session *s, const struct probe_sta
     VEC_PUSH(s->a, &arguments, probe_packages_py);
     VEC_PUSH(s->a, &arguments, stage->module);
     VEC_PUSH(s->a, &arguments, arena_printf(s->a, "%d", s->o->device));
+    VEC_PUSH(s->a, &arguments, s->o->modules_found ? "found" : "named");
     for (size_t i = 0; i < s->m->config.n_env; i++) {
         VEC_PUSH(s->a, &env, s->m->config.env[i]);
     }

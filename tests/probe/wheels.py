@@ -394,6 +394,32 @@ def stub(lab, name):
         yield f"verdict {answer.document['verdict']}"
 
 
+CPU_RUNTIME = ("__version__ = '1.30.0'\ndef get_available_providers(): return ['CPUExecutionProvider']\n")
+
+
+def for_cpu(lab):
+    """onnxruntime for the CPU, which applications require, is a failure only where it is asked for by
+    name, or where a distribution for a GPU is installed, too."""
+    env = lab.folder / "envs" / "onnxruntime-for-cpu"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(env)], check=True)
+    site = wheels.site_packages(env)
+    (site / "onnxruntime.py").write_text(CPU_RUNTIME)
+    (site / "numpy.py").write_text("")
+    for names, asked, outcome, says in (
+            (["onnxruntime"], "all", "not-run", "onnxruntime 1.30.0 is the build for the CPU"),
+            (["onnxruntime"], "onnxruntime", "failed", "onnxruntime 1.30.0 is the build for the CPU"),
+            (["onnxruntime", "onnxruntime-gpu"], "all", "failed", "one lies over the other")):
+        for name in names:
+            info = site / ("%s-1.30.0.dist-info" % name.replace("-", "_"))
+            info.mkdir(exist_ok=True)
+            (info / "METADATA").write_text("Metadata-Version: 2.1\nName: %s\nVersion: 1.30.0\n" % name)
+        answer = lab.probe(lab.environment([]), str(env), "--stage", "cpu", "--python", asked)
+        found = stage(answer.document, "python-onnxruntime")
+        yield from differences(found, outcome=outcome)
+        if says not in (found.get("says") or ""):
+            yield f"{names} {asked}: says {found.get('says')}"
+
+
 def refused(lab):
     """What --python does not take."""
     for target, word, says in (("/bin/true", "torch", "needs a Python environment"),
@@ -428,6 +454,7 @@ def cases(lab):
         "cuDNN 8.9, whole and without a part": (cudnn8, lab, envs),
         "NVRTC without its builtins": (without_builtins, lab, envs),
         "what --python does not take": (refused, lab),
+        "ONNX Runtime for the CPU": (for_cpu, lab),
     }
     parts.update({f"{module} of {name} without a driver": (package, lab, envs, name, module)
                   for name, module in WITHOUT_DRIVER})
