@@ -20,8 +20,11 @@ void setup_driver_step_other(struct planner *p)
         keep->seen = "gpumend devices says that programs can use the GPU.";
         return;
     }
-    struct setup_step *s = setup_step_new(
-        p, SETUP_DRIVER, xpu ? "Install Intel's GPU driver" : "Install the GPU's Vulkan driver");
+    bool there = xpu && p->m->gpu->usable == HOST_YES;
+    struct setup_step *s = setup_step_new(p, SETUP_DRIVER,
+                                          there ? "Keep Intel's GPU driver"
+                                          : xpu ? "Install Intel's GPU driver"
+                                                : "Install the GPU's Vulkan driver");
     s->why = arena_printf(
         p->a, "%s%s%s", problem ? problem->text : "", problem ? ". " : "",
         xpu ? "The wheels have Intel's compute libraries with them; the driver with Level Zero "
@@ -30,7 +33,7 @@ void setup_driver_step_other(struct planner *p)
             : "llama.cpp uses this GPU through Vulkan, whose driver comes with that of the GPU.");
     s->seen = xpu ? "The last step counts the GPU."
                   : "vulkaninfo --summary names the GPU (package vulkan-tools).";
-    s->to_do = true;
+    s->to_do = !there;
 }
 
 /* ------------------------------------------------------------------ the runtime */

@@ -517,8 +517,10 @@ static int verdict_find(struct planner *p, struct gm_err *err)
         return 0;
     }
     if (p->m->gpus_unknown) {
-        verdict_unknown(p, "its GPUs cannot be seen; name the machine with --for, such as --for "
-                           "rtx-3060-linux, or --for cpu-linux");
+        verdict_unknown(p, arena_printf(p->a,
+                                        "its GPUs cannot be seen; name the machine with --for, "
+                                        "such as --for rtx-3060-%s, or --for cpu-linux",
+                                        setup_is_wsl(p) ? "wsl" : "linux"));
         return 0;
     }
     return p->m->gpu ? gpu_verdict(p, err) : verdict_cpu(p, no_gpu(p), err);

@@ -16,7 +16,8 @@ RTX3060 = ("0000:01:00.0", 0x2503, "NVIDIA GeForce RTX 3060")
 
 TREES = {name: MACHINES[name][1] for name in (
     "cpu-only", "no-driver", "driver-470", "gtx1080-driver-580", "wsl-good", "jetson-orin", "rtx5090",
-    "rtx5090-driver-550", "intel-laptop", "rx7900xtx", "rx5700xt", "module-not-loaded")}
+    "rtx5090-driver-550", "intel-laptop", "rx7900xtx", "rx5700xt", "module-not-loaded", "arc-a770",
+    "arc-half-chain")}
 TREES["rtx3060"] = merged(system(), nvidia("550.90.07", RTX3060))
 TREES["rtx3060-old"] = merged(system(), UBUNTU, nvidia("470.256.02", RTX3060))
 TREES["rtx3060-new"] = merged(system(), nvidia("580.95.05", RTX3060))
@@ -102,7 +103,8 @@ CASES = [
     ("torch-musl", ["torch", "--root", "musl"], "unknown", ["its C library is musl"]),
     ("torch-no-bus", ["torch", "--root", "no-bus"], "unknown", ["its GPUs cannot be seen"]),
     ("torch-bus-unread", ["torch", "--root", "bus-unread"], "unknown", ["its GPUs cannot be seen"]),
-    ("torch-wsl-no-gpu", ["torch", "--root", "wsl-no-gpu"], "unknown", ["its GPUs cannot be seen"]),
+    ("torch-wsl-no-gpu", ["torch", "--root", "wsl-no-gpu"], "unknown",
+     ["its GPUs cannot be seen", "--for rtx-3060-wsl"]),
     # Its CUDA is that of Arm servers: not what is said of Jetson boards before it.
     ("torch-thor", ["torch", "--for", "jetson-agx-thor"], "cpu", ["JetPack 7", "sm_110"]),
     # What is missing is a release for that Python, not for that GPU.
@@ -142,6 +144,9 @@ CASES = [
     # There is no /dev/kfd in WSL.
     ("torch-rdna4-wsl", ["torch", "--for", "rx-9070-xt-wsl"], "unknown", ["librocdxg"]),
     ("llama-rdna3-wsl", ["llama-cpp-python", "--for", "rx-7900-xtx-wsl"], "unknown", ["Vulkan driver"]),
+    ("torch-arc-there", ["torch", "--root", "arc-a770"], "gpu", ["1. Keep Intel's GPU driver"]),
+    ("torch-arc-half", ["torch", "--root", "arc-half-chain"], "gpu",
+     ["once step 1 is done", "1. Install Intel's GPU driver", "libze_intel_gpu.so"]),
     ("torch-arc-wsl", ["torch", "--for", "arc-b580-wsl"], "gpu", ["whl/xpu"]),
     ("speaches-rdna4-windows", ["speaches", "--for", "rx-9070-xt-windows"], "unknown",
      ["is not known here"]),
