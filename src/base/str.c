@@ -380,14 +380,24 @@ bool str_is_seen(const char *s)
  * nothing ends that text, and nothing in it is acted on. */
 static const char *quote_unseen(struct arena *a, const char *s)
 {
-    const char *out = "$'";
-    for (size_t n = strlen(s), i = 0, len; i < n; i += len) {
-        len = strchr("'\\", s[i]) ? 0 : str_seen(s + i, n - i);
-        out = len ? arena_printf(a, "%s%.*s", out, (int)len, s + i)
-                  : arena_printf(a, "%s\\%03o", out, (unsigned char)s[i]);
-        len = len ? len : 1;
+    size_t n = strlen(s), at = 0;
+    char *out = arena_alloc(a, 4 * n + 4); // a text of megabytes, too, in one go
+    out[at++] = '$', out[at++] = '\'';
+    for (size_t i = 0, len; i < n; i += len) {
+        unsigned char c = (unsigned char)s[i];
+        len = c == '\'' || c == '\\' ? 0 : str_seen(s + i, n - i);
+        if (len) {
+            memcpy(out + at, s + i, len);
+            at += len;
+        } else {
+            out[at++] = '\\', out[at++] = (char)('0' + (c >> 6));
+            out[at++] = (char)('0' + (c >> 3 & 7)), out[at++] = (char)('0' + (c & 7));
+            len = 1;
+        }
     }
-    return arena_printf(a, "%s'", out);
+    out[at++] = '\'';
+    out[at] = '\0';
+    return out;
 }
 
 const char *str_shell_word(struct arena *a, const char *s)
@@ -400,11 +410,17 @@ const char *str_shell_word(struct arena *a, const char *s)
     if (!str_is_seen(s)) {
         return quote_unseen(a, s);
     }
-    const char *out = "'";
-    for (struct str rest = str_of(s); rest.s;) {
-        struct str part = str_cut(&rest, '\'');
-        out = arena_printf(a, "%s" STR_FMT "%s", out, STR_ARG(part), rest.s ? "'\\''" : "'");
+    static const char quote[] = {'\'', '\\', '\'', '\''};
+    size_t n = strlen(s), at = 0;
+    char *out = arena_alloc(a, sizeof quote * n + 3);
+    out[at++] = '\'';
+    for (size_t i = 0; i < n; i++) {
+        size_t length = s[i] == '\'' ? sizeof quote : 1;
+        memcpy(out + at, length == 1 ? s + i : quote, length);
+        at += length;
     }
+    out[at++] = '\'';
+    out[at] = '\0';
     return out;
 }
 
@@ -459,13 +475,21 @@ char *str_printable(struct arena *a, const char *s)
 
 const char *str_python_bytes(struct arena *a, const char *text)
 {
-    const char *out = "b\"";
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        bool plain = c >= ' ' && c < 0x7f && c != '"' && c != '\\';
-        out = plain ? arena_printf(a, "%s%c", out, c) : arena_printf(a, "%s\\x%02x", out, c);
+    static const char hex[] = "0123456789abcdef";
+    size_t n = strlen(text), at = 0;
+    char *out = arena_alloc(a, 4 * n + 4);
+    out[at++] = 'b', out[at++] = '"';
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c >= ' ' && c < 0x7f && c != '"' && c != '\\') {
+            out[at++] = (char)c;
+        } else {
+            out[at++] = '\\', out[at++] = 'x', out[at++] = hex[c >> 4], out[at++] = hex[c & 15];
+        }
     }
-    return arena_printf(a, "%s\"", out);
+    out[at++] = '"';
+    out[at] = '\0';
+    return out;
 }
 
 int str_by_bytes(const void *x, const void *y)

@@ -147,6 +147,48 @@ static void printable_text(void **state)
     }
 }
 
+static void quoted(void **state)
+{
+    static const char *const shell[][2] = {
+        {"", "''"},
+        {"/a-b_c:d=e", "/a-b_c:d=e"},
+        {"a b", "'a b'"},
+        {"a\\", "'a\\'"},
+        {"'", "''\\'''"},
+        {"it's", "'it'\\''s'"},
+        {"caf\xc3\xa9", "'caf\xc3\xa9'"},
+        {"\x1b", "$'\\033'"},
+        {"a\n'\\b", "$'a\\012\\047\\134b'"},
+        {"\xff\xc3\xa9", "$'\\377\xc3\xa9'"},
+    };
+    static const char *const python[][2] = {
+        {"", "b\"\""}, {"a b", "b\"a b\""}, {"\"\\\n\xff'", "b\"\\x22\\x5c\\x0a\\xff'\""}};
+    (void)state;
+    for (size_t i = 0; i < sizeof shell / sizeof *shell; i++) {
+        assert_string_equal(str_shell_word(&arena, shell[i][0]), shell[i][1]);
+    }
+    for (size_t i = 0; i < sizeof python / sizeof *python; i++) {
+        assert_string_equal(str_python_bytes(&arena, python[i][0]), python[i][1]);
+    }
+}
+
+/* An image may have a variable of megabytes: what is made of it grows with it, and not with its
+ * square. */
+static void quoted_whole(void **state)
+{
+    enum { LENGTH = 1 << 20 };
+    char *text = arena_alloc(&arena, LENGTH + 1);
+    (void)state;
+    for (const char *byte = "'\x1b \xff\\"; *byte; byte++) {
+        struct arena own;
+        arena_init(&own, (size_t)16 * LENGTH, NULL, NULL);
+        memset(text, *byte, LENGTH);
+        assert_true(strlen(str_shell_word(&own, text)) >= LENGTH);
+        assert_true(strlen(str_python_bytes(&own, text)) >= LENGTH);
+        arena_release(&own);
+    }
+}
+
 /* All of the text must be digits, and the number must fit. */
 static void numbers(void **state)
 {
@@ -228,7 +270,8 @@ int main(void)
         cmocka_unit_test(normal_paths),   cmocka_unit_test(path_parts),
         cmocka_unit_test(printable_text), cmocka_unit_test(numbers),
         cmocka_unit_test(cutting),        cmocka_unit_test(lines),
-        cmocka_unit_test(comparing),
+        cmocka_unit_test(comparing),      cmocka_unit_test(quoted),
+        cmocka_unit_test(quoted_whole),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }
