@@ -360,12 +360,14 @@ enum host_exec {
 struct host {
     uint16_t machine; // e_machine of its programs; 0: not known
     struct host_binfmts binfmts;
-    struct host_fact pci;        // yes: the PCI bus was read
-    struct host_fact kernel;     // value: release
-    enum host_manager manager;   // of packages
-    struct host_fact os;         // value: ID of os-release, "debian"
-    struct host_fact os_name;    // value: its PRETTY_NAME, "Debian GNU/Linux 12 (bookworm)"
-    struct host_fact os_version; // value: its VERSION_ID, "12"
+    struct host_fact pci;         // yes: the PCI bus was read
+    struct host_fact kernel;      // value: release
+    enum host_manager manager;    // of packages
+    struct host_fact os;          // value: ID of os-release, "debian"
+    struct host_fact os_name;     // value: its PRETTY_NAME, "Debian GNU/Linux 12 (bookworm)"
+    struct host_fact os_version;  // value: its VERSION_ID, "12"
+    struct host_fact os_like;     // value: its ID_LIKE, "ubuntu debian"
+    struct host_fact os_platform; // value: its PLATFORM_ID, "platform:el9"
     struct host_cpu cpu;
     struct host_user user;
     struct host_container container;
@@ -452,6 +454,10 @@ const struct host_library *host_own_libcuda(const struct host *h);
 bool host_gpu_counts(const struct host_gpu *g);
 
 /* A copy whose GPUs may be changed; what they point to is shared. In the arena. */
+/* Whether the system is this one or is built from it, by ID, ID_LIKE and PLATFORM_ID of
+ * os-release(5): Linux Mint is "ubuntu" and "debian", Rocky Linux "rhel". */
+bool host_is(const struct host *h, const char *os);
+
 struct host *host_copy(const struct host *h, struct arena *a);
 
 /* The machine as it is known after a run: GPUs at these PCI addresses on which a kernel came back

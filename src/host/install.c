@@ -6,11 +6,6 @@
 
 #include "host/manager.h"
 
-static bool install_on(const struct host *h, const char *os)
-{
-    return h->os.state == HOST_YES && strcmp(h->os.value, os) == 0;
-}
-
 /* The driver that a distribution's package brings: that of Debian 12 at least, elsewhere the
  * newest; ubuntu-drivers and Manjaro's mhwd find the one for the GPU. */
 static const struct distribution {
@@ -33,6 +28,10 @@ static const struct distribution {
      "sudo zypper install openSUSE-repos-Tumbleweed-NVIDIA && sudo zypper install-new-recommends "
      "--repo repo-non-free && sudo reboot",
      0, false, false, NULL},
+    {"opensuse-leap",
+     "sudo zypper install openSUSE-repos-Leap-NVIDIA && sudo zypper install-new-recommends "
+     "--repo repo-non-free && sudo reboot",
+     0, false, false, NULL},
     {"manjaro", "sudo mhwd -a pci nonfree 0300 && sudo reboot", 0, true, false, NULL},
     {"rhel", NULL, 0, false, true, NULL},
     {"rocky", NULL, 0, false, true, NULL},
@@ -48,6 +47,9 @@ static const char *enterprise_command(const struct host *h, struct arena *a)
     static const char *const releases[] = {"8", "9", "10"};
     const struct host_fact *version = &h->os_version;
     size_t n = version->state == HOST_YES ? strcspn(version->value, ".") : 0;
+    if (h->kernel.state == HOST_YES && strstr(h->kernel.value, "uek")) {
+        return NULL; // Oracle's own kernel, whose headers are kernel-uek-devel
+    }
     for (size_t i = 0; h->machine == EM_X86_64 && i < sizeof releases / sizeof *releases; i++) {
         const char *r = releases[i];
         if (strlen(r) == n && strncmp(version->value, r, n) == 0) {
@@ -64,11 +66,37 @@ static const char *enterprise_command(const struct host *h, struct arena *a)
     return NULL;
 }
 
+/* What is built from a distribution and has its packages (ID_LIKE of os-release(5)): Linux Mint and
+ * Pop!_OS from Ubuntu, without whose desktop ubuntu-drivers may be missing; EndeavourOS and CachyOS
+ * from Arch, the latter with kernels that nvidia-open is not built for (ArchWiki, NVIDIA). What is
+ * built from Fedora has driver packages of its own. */
+static const struct distribution derived[] = {
+    {"ubuntu",
+     "sudo apt-get install ubuntu-drivers-common && sudo ubuntu-drivers install && sudo reboot", 0,
+     true, false, NULL},
+    {"debian", "sudo apt-get install nvidia-driver && sudo reboot", 535, false, false,
+     "The package is in the components contrib and non-free of Debian's archive: they have to "
+     "stand in the sources (wiki.debian.org/NvidiaGraphicsDrivers)."},
+    {"arch",
+     "sudo pacman -S \"$(cat /usr/lib/modules/$(uname -r)/pkgbase)-headers\" nvidia-open-dkms "
+     "nvidia-utils && sudo reboot",
+     0, false, true, NULL},
+    {"rhel", NULL, 0, false, true, NULL},
+};
+
 static const struct distribution *distribution_of(const struct host *h)
 {
+    if (h->container.inside.state == HOST_YES || h->os.state != HOST_YES) {
+        return NULL;
+    }
     for (size_t i = 0; i < sizeof distributions / sizeof *distributions; i++) {
-        if (h->container.inside.state != HOST_YES && install_on(h, distributions[i].os)) {
+        if (strcmp(h->os.value, distributions[i].os) == 0) {
             return &distributions[i];
+        }
+    }
+    for (size_t i = 0; i < sizeof derived / sizeof *derived; i++) {
+        if (host_is(h, derived[i].os)) {
+            return &derived[i];
         }
     }
     return NULL;
@@ -96,7 +124,7 @@ static const struct legacy *legacy_of(const struct host *h, const char *wanted)
 {
     for (size_t i = 0; wanted && i < sizeof legacies / sizeof *legacies; i++) {
         if (starts_with(wanted, "580, the last") && h->container.inside.state != HOST_YES &&
-            install_on(h, legacies[i].os)) {
+            h->os.state == HOST_YES && strcmp(h->os.value, legacies[i].os) == 0) {
             return &legacies[i];
         }
     }

@@ -32,11 +32,6 @@ bool host_judge_in_container(const struct judge *j)
     return j->h->container.inside.state == HOST_YES;
 }
 
-bool host_judge_on(const struct host *h, const char *os)
-{
-    return h->os.state == HOST_YES && strcmp(h->os.value, os) == 0;
-}
-
 /* ------------------------------------------------------------------ all vendors */
 
 void host_ask_passed_through(struct judge *j)

@@ -28,9 +28,6 @@ bool host_gpu_is_bound(const struct host_gpu *g, const char *driver);
 /* Whether the programs run in a container. */
 bool host_judge_in_container(const struct judge *j);
 
-/* Whether the system is this one, by ID of os-release. */
-bool host_judge_on(const struct host *h, const char *os);
-
 /* The GPU is reserved for a virtual machine. */
 void host_ask_passed_through(struct judge *j);
 

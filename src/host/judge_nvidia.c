@@ -59,15 +59,14 @@ static void nvidia_not_loaded(struct judge *j)
                          "the driver's libraries are installed, but no kernel module was built "
                          "for the running kernel %s",
                          j->h->kernel.value),
-            host_judge_on(j->h, "fedora")
+            host_is(j->h, "fedora")
                 ? "install the headers of this kernel (kernel-devel) and build the module again "
                   "(sudo akmods --force, or sudo dkms autoinstall), or boot the kernel it was "
                   "built for"
                 : "install the headers of this kernel and rebuild the module (sudo dkms "
                   "autoinstall), or boot the kernel it was built for")
-            ->command = host_judge_on(j->h, "fedora") ||
-                                host_judge_on(j->h, "opensuse-tumbleweed") ||
-                                host_judge_on(j->h, "opensuse-leap") || host_judge_on(j->h, "arch")
+            ->command = host_is(j->h, "fedora") || host_is(j->h, "opensuse") ||
+                                host_is(j->h, "opensuse-tumbleweed") || host_is(j->h, "arch")
                             ? NULL // built by akmods, packages or DKMS, by the repository
                             : host_build_module(j->h, j->arena, false);
     } else if (n->kernel_replaced && host_judge_library(n, "libcuda.so.1")) {

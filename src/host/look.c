@@ -424,12 +424,14 @@ static void read_os(struct host_look *l)
     struct str text;
     h->manager = host_manager(l->root, l->arena);
     h->os = host_unknown(paths[0], "no os-release states it");
-    h->os_name = h->os_version = h->os;
+    h->os_name = h->os_version = h->os_like = h->os_platform = h->os;
     for (size_t i = 0; i < sizeof paths / sizeof *paths && h->os.state != HOST_YES; i++) {
         if (host_read(l, paths[i], &text) == 0) {
             h->os = os_value(l, paths[i], text, "ID");
             h->os_name = os_value(l, paths[i], text, "PRETTY_NAME");
             h->os_version = os_value(l, paths[i], text, "VERSION_ID");
+            h->os_like = os_value(l, paths[i], text, "ID_LIKE");
+            h->os_platform = os_value(l, paths[i], text, "PLATFORM_ID");
         }
     }
 }

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/str.h"
+#include "host/internal.h"
 #include "host/parse.h"
 
 static const struct host_manager_words words[HOST_MANAGERS] = {
@@ -80,6 +82,33 @@ bool host_system_is(const struct host_system *s, const char *id)
         is = str_is(str_cut(&rest, ' '), id);
     }
     return is;
+}
+
+/* dnf's name of what the packages are built for, "platform:el9". Oracle Linux and Amazon Linux are
+ * both like Fedora by ID_LIKE; this tells what their packages are. */
+static bool is_platform(const struct host *h, const char *begins)
+{
+    size_t n = strlen(begins);
+    return h->os_platform.state == HOST_YES && starts_with(h->os_platform.value, begins) &&
+           str_is_digit(h->os_platform.value[n]);
+}
+
+bool host_is(const struct host *h, const char *os)
+{
+    struct host_system s = {
+        .id = h->os.state == HOST_YES ? h->os.value : NULL,
+        .like = h->os_like.state == HOST_YES ? h->os_like.value : NULL,
+    };
+    bool is_id = s.id && strcmp(s.id, os) == 0;
+    bool of_fedora = s.id && is_platform(h, "platform:f");
+    if (strcmp(os, "fedora") == 0) {
+        return is_id || of_fedora;
+    }
+    if (strcmp(os, "rhel") == 0 && of_fedora) {
+        return false; // Nobara names rhel as well
+    }
+    return host_system_is(&s, os) ||
+           (strcmp(os, "rhel") == 0 && s.id && is_platform(h, "platform:el"));
 }
 
 enum host_manager host_manager(struct root *r, struct arena *a)

@@ -23,10 +23,10 @@ static const char *driver_version(const struct host *h, struct arena *a)
                : NULL;
 }
 
+/* The system is this one or built from it, and the commands are for it, not for a container. */
 static bool unloaded_on(const struct host *h, const char *os)
 {
-    return h->os.state == HOST_YES && strcmp(h->os.value, os) == 0 &&
-           h->container.inside.state != HOST_YES;
+    return h->container.inside.state != HOST_YES && host_is(h, os);
 }
 
 /* Ubuntu's packages have the branch in their name, Debian's have the flavour. */
@@ -53,7 +53,7 @@ static void install_newest(const struct host *h, struct arena *a, const struct h
 static const char *install_flavour(const struct host *h, struct arena *a, unsigned branch,
                                    bool open)
 {
-    if (unloaded_on(h, "debian")) {
+    if (!unloaded_on(h, "ubuntu") && unloaded_on(h, "debian")) {
         return open ? "sudo apt-get install nvidia-open-kernel-dkms && sudo reboot"
                     : "sudo apt-get install nvidia-kernel-dkms && sudo reboot";
     }
@@ -215,12 +215,14 @@ static const char *kernel_flavour(const struct host *h)
 const char *host_build_module(const struct host *h, struct arena *a, bool akmods)
 {
     static const char *const red_hat[] = {"fedora", "rhel", "rocky", "almalinux", "centos"};
+    const char *kernel = h->kernel.state == HOST_YES ? h->kernel.value : "";
+    const char *devel = strstr(kernel, "uek") ? "kernel-uek-devel" : "kernel-devel";
     for (size_t i = 0; i < sizeof red_hat / sizeof *red_hat; i++) {
         if (unloaded_on(h, red_hat[i])) {
-            return akmods ? "sudo dnf install kernel-devel-$(uname -r) && sudo akmods --force && "
-                            "sudo modprobe nvidia"
-                          : "sudo dnf install kernel-devel-$(uname -r) && sudo dkms autoinstall && "
-                            "sudo modprobe nvidia";
+            return arena_printf(a,
+                                "sudo dnf install %s-$(uname -r) && sudo %s && sudo modprobe "
+                                "nvidia",
+                                devel, akmods ? "akmods --force" : "dkms autoinstall");
         }
     }
     return unloaded_on(h, "debian") || unloaded_on(h, "ubuntu")
@@ -229,8 +231,7 @@ const char *host_build_module(const struct host *h, struct arena *a, bool akmods
            : unloaded_on(h, "arch") || unloaded_on(h, "manjaro")
                ? "sudo pacman -S \"$(cat /usr/lib/modules/$(uname -r)/pkgbase)-headers\" && sudo "
                  "dkms autoinstall && sudo modprobe nvidia"
-           : unloaded_on(h, "opensuse-tumbleweed") || unloaded_on(h, "opensuse-leap") ||
-                   unloaded_on(h, "sles")
+           : unloaded_on(h, "suse") || unloaded_on(h, "opensuse-tumbleweed")
                ? arena_printf(
                      a,
                      "sudo zypper install kernel-%s-devel && sudo dkms autoinstall && sudo "

@@ -368,6 +368,7 @@ static void leave_unknown(struct host *h)
     struct host_nvidia *n = &h->nvidia;
     struct host_windows *win = &h->windows;
     h->kernel = h->os = h->os_name = h->os_version = h->environment = x;
+    h->os_like = h->os_platform = x;
     c->model = c->cores_online = c->cores_affinity = c->quota = c->cores = c->isa = c->vectors =
         c->memory_total = c->memory_limit = x;
     h->user.uid = h->user.dac_override = x;

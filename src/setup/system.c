@@ -26,8 +26,7 @@ static const char *const ffmpegs[HOST_MANAGERS] = {
 /* Only Fedora has ffmpeg-free in its own repositories. */
 static bool has_package(const struct host *h, const char *package)
 {
-    return package && (strcmp(package, "ffmpeg-free") != 0 ||
-                       (h->os.state == HOST_YES && strcmp(h->os.value, "fedora") == 0));
+    return package && (strcmp(package, "ffmpeg-free") != 0 || host_is(h, "fedora"));
 }
 
 /* The command that installs the system's package of the machine's manager. In a container there is

@@ -300,6 +300,22 @@ MACHINES = {
     "gtx1080-no-driver-rocky-9": (1, no_driver(
         "ID=\"rocky\"\nVERSION_ID=\"9.6\"\n", ("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"))),
     "no-driver-manjaro": (1, no_driver("ID=manjaro\nID_LIKE=arch\n")),
+    # What is built from a distribution has its packages: ID_LIKE of os-release(5).
+    "no-driver-mint": (1, no_driver("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\nVERSION_ID=\"22\"\n")),
+    "no-driver-lmde": (1, no_driver("ID=linuxmint\nID_LIKE=debian\nVERSION_ID=\"6\"\n")),
+    "no-driver-endeavouros": (1, no_driver("ID=\"endeavouros\"\nID_LIKE=\"arch\"\n")),
+    "no-driver-leap": (1, no_driver("ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\nVERSION_ID=\"15.6\"\n")),
+    "no-driver-oracle-9": (1, no_driver(
+        "ID=\"ol\"\nID_LIKE=\"fedora\"\nVERSION_ID=\"9.4\"\nPLATFORM_ID=\"platform:el9\"\n")),
+    "no-driver-amazon-2023": (1, no_driver(
+        "ID=\"amzn\"\nID_LIKE=\"fedora\"\nVERSION_ID=\"2023\"\nPLATFORM_ID=\"platform:al2023\"\n")),
+    "no-driver-nobara": (1, no_driver(
+        "ID=nobara\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=41\nPLATFORM_ID=\"platform:f41\"\n")),
+    "dkms-failed-mint": (1, not_loaded(RTX4090, {
+        "/usr/lib/os-release": "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"}, FAILED_BUILD, module=None)),
+    "akmods-failed-nobara": (1, not_loaded(RTX4090, {
+        "/usr/lib/os-release": "ID=nobara\nID_LIKE=\"rhel centos fedora\"\nPLATFORM_ID=\"platform:f41\"\n",
+        "/var/cache/akmods/nvidia/550.90.07-1-for-6.8.0-45-generic.failed.log": "error\n"}, module=None)),
     "no-driver-tumbleweed": (1, no_driver("ID=\"opensuse-tumbleweed\"\n")),
     "dkms-failed-arch": (1, not_loaded(RTX4090, {"/usr/lib/os-release": "ID=arch\n"}, FAILED_BUILD,
                                        module=None)),
