@@ -89,9 +89,13 @@ class World:
             machine = 0x8664 if kind < 0.85 else 0x14C
             later = self.names[index + 1:]
             wanted = [any_case(rng, n) for n in later if rng.random() < 0.4]
-            leads = any_case(rng, rng.choice(later)) if later and rng.random() < 0.15 else None
+            # Not to one that refuses, which Wine forgets again, and by no link: Wine has no end of a circle.
+            targets = [n for n in later if "bad" not in n]
+            leads = any_case(rng, rng.choice(targets)) if targets and rng.random() < 0.15 else None
             path.write_bytes(wine.dll(wanted, machine, refuses="bad" in name.lower(),
                                       forward=leads and leads[:-4] + rng.choice([".f", ".f", leads[-4:] + ".f"])))
+            if leads:
+                return
         self.files.append(path)
 
     def windows_folder(self):
