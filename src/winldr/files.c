@@ -12,7 +12,8 @@ enum { NAMES_MAX = 1 << 17 };
 struct winldr_folder {
     const char *place;
     struct root_dir names;
-    int error; // 0, or why it cannot be listed
+    struct winldr_table by_name; // without regard to case
+    int error;                   // 0, or why it cannot be listed
 };
 
 void winldr_files_open(struct winldr_files *f, struct root *root, struct arena *arena,
@@ -48,28 +49,82 @@ void winldr_files_close(struct winldr_files *f)
     f->maps.n = 0;
 }
 
+/* ------------------------------------------------------------------ tables */
+
+/* With room for n items, which keep their order. */
+static struct winldr_table table_for(struct arena *a, size_t n)
+{
+    struct winldr_table t = {.size = 64};
+    while (t.size <= 2 * n) {
+        t.size *= 2;
+    }
+    t.slots = arena_array(a, t.size, sizeof *t.slots);
+    memset(t.slots, 0, t.size * sizeof *t.slots);
+    return t;
+}
+
+static void table_put(struct arena *a, struct winldr_table *t, uint64_t hash, void *item)
+{
+    if (2 * t->n >= t->size) {
+        struct winldr_table larger = table_for(a, t->size);
+        for (size_t i = 0; i < t->size; i++) {
+            if (t->slots[i].item) {
+                table_put(a, &larger, t->slots[i].hash, t->slots[i].item);
+            }
+        }
+        *t = larger;
+    }
+    size_t at = hash & (t->size - 1);
+    while (t->slots[at].item) {
+        at = (at + 1) & (t->size - 1);
+    }
+    t->slots[at] = (struct winldr_slot){hash, item};
+    t->n++;
+}
+
+/* The next item with this hash; *at is 0 before the first.
+ * NULL: there are no more. */
+static void *table_next(const struct winldr_table *t, uint64_t hash, size_t *at)
+{
+    while (t->size) {
+        const struct winldr_slot *slot = &t->slots[(hash + (*at)++) & (t->size - 1)];
+        if (!slot->item || slot->hash == hash) {
+            return slot->item;
+        }
+    }
+    return NULL;
+}
+
 /* ------------------------------------------------------------------ folders */
 
 static struct winldr_folder *folder_at(struct winldr_files *f, const char *place)
 {
-    for (size_t i = 0; i < f->folders.n; i++) {
-        if (strcmp(f->folders.items[i]->place, place) == 0) {
-            return f->folders.items[i];
+    uint64_t hash = str_hash(place, strlen(place));
+    struct winldr_folder *folder;
+    for (size_t at = 0; (folder = table_next(&f->folders, hash, &at));) {
+        if (strcmp(folder->place, place) == 0) {
+            return folder;
         }
     }
-    struct winldr_folder *folder = arena_alloc(f->arena, sizeof *folder);
+    folder = arena_alloc(f->arena, sizeof *folder);
     folder->place = arena_strdup(f->arena, place);
     folder->error = root_list(f->root, f->arena, place, NAMES_MAX, NULL, &folder->names);
-    VEC_PUSH(f->arena, &f->folders, folder);
+    folder->by_name = table_for(f->arena, folder->names.n);
+    for (size_t i = 0; i < folder->names.n; i++) {
+        table_put(f->arena, &folder->by_name, winldr_name_hash(str_of(folder->names.names[i])),
+                  folder->names.names[i]);
+    }
+    table_put(f->arena, &f->folders, hash, folder);
     return folder;
 }
 
 /* The name as the folder has it: what is written, else the first that differs in case alone. */
 static const char *name_in_folder(const struct winldr_folder *folder, struct str part)
 {
-    const char *found = NULL;
-    for (size_t i = 0; i < folder->names.n; i++) {
-        struct str name = str_of(folder->names.names[i]);
+    const char *found = NULL, *item;
+    uint64_t hash = winldr_name_hash(part);
+    for (size_t at = 0; (item = table_next(&folder->by_name, hash, &at));) {
+        struct str name = str_of(item);
         if (str_eq(name, part)) {
             return name.s;
         }
@@ -198,15 +253,17 @@ static void look_at_place(struct winldr_files *f, struct winldr_entry *e)
 
 struct winldr_entry *winldr_files_get(struct winldr_files *f, const char *path)
 {
-    for (size_t i = 0; i < f->entries.n; i++) {
-        if (strcmp(f->entries.items[i]->path, path) == 0) {
-            return f->entries.items[i];
+    uint64_t hash = str_hash(path, strlen(path));
+    struct winldr_entry *e;
+    for (size_t at = 0; (e = table_next(&f->entries, hash, &at));) {
+        if (strcmp(e->path, path) == 0) {
+            return e;
         }
     }
-    struct winldr_entry *e = arena_alloc(f->arena, sizeof *e);
+    e = arena_alloc(f->arena, sizeof *e);
     e->path = arena_strdup(f->arena, path);
     look_at_place(f, e);
-    VEC_PUSH(f->arena, &f->entries, e);
+    table_put(f->arena, &f->entries, hash, e);
     return e;
 }
 

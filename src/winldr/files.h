@@ -70,14 +70,23 @@ struct winldr_map { // unmapped by winldr_files_close()
     size_t size;
 };
 
+/* What was asked for, by a hash of its name. */
+struct winldr_slot {
+    uint64_t hash;
+    void *item; // NULL: free
+};
+struct winldr_table {
+    struct winldr_slot *slots;
+    size_t size, n; // size: 0 or a power of two
+};
+
 struct winldr_files {
     struct root *root;
     struct arena *arena;
     const struct winldr_drive *drives;
     size_t n_drives;
-    VEC(struct winldr_entry *) entries;
+    struct winldr_table entries, folders; // by their paths
     VEC(struct winldr_file *) files;
-    VEC(struct winldr_folder *) folders;
     VEC(struct winldr_map) maps;
 };
 

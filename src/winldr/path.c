@@ -175,6 +175,19 @@ bool winldr_name_part_is(struct str x, struct str y)
     return x.n == y.n;
 }
 
+uint64_t winldr_name_hash(struct str name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); // FNV-1a, by code points
+    while (name.n) {
+        size_t n = 1;
+        uint32_t c = str_code_point(name.s, name.n, &n);
+        hash ^= c == UINT32_MAX ? UINT32_C(0x110000) + (unsigned char)*name.s : folded(c);
+        hash *= UINT64_C(0x100000001b3);
+        name = (struct str){name.s + n, name.n - n};
+    }
+    return hash;
+}
+
 bool winldr_name_is(const char *x, const char *y)
 {
     return winldr_name_part_is(str_of(x), str_of(y));

@@ -46,6 +46,9 @@ bool winldr_path_is_below(const char *path, const char *folder); // of full path
 
 bool winldr_name_is(const char *x, const char *y); // without regard to case
 bool winldr_name_part_is(struct str x, struct str y);
+/* Names that are equal in this sense have the same hash. */
+uint64_t winldr_name_hash(struct str name);
+
 bool winldr_name_in(const char *name, const char *const *list, size_t n);
 
 #endif
