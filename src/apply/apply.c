@@ -389,7 +389,7 @@ const struct plan_way *apply_best(struct model *m, const struct plan *plan,
         const char *why = apply_objection(m, way, o);
         bool nearer = why && (!first || way->reach == PLAN_PIP);
         first = nearer ? why : first;
-        if (!why && (!best || plan_way_worth(plan, way) > plan_way_worth(plan, best))) {
+        if (!why && plan_way_is_better(plan, way, best)) {
             best = way;
         }
     }

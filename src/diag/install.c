@@ -71,7 +71,8 @@ static bool is_there_otherwise(const struct wanted *w, const char *name)
 static bool hook_loads(const struct diag *d, const char *path)
 {
     const struct model_hook *h = &d->m->hook;
-    for (size_t i = 0; i < h->n_libraries; i++) {
+    bool off = model_hook_is_off(diag_variable(d, "GPUMEND_HOOK"));
+    for (size_t i = 0; !off && i < h->n_libraries; i++) {
         if (strcmp(h->libraries[i], path) == 0) {
             return true;
         }

@@ -105,3 +105,8 @@ bool model_hook_read(struct root *root, struct arena *a, const char *site, int m
     ret->n_libraries = libraries.n;
     return true;
 }
+
+bool model_hook_is_off(const char *value)
+{
+    return value && strcmp(value, "0") == 0;
+}

@@ -30,4 +30,7 @@ bool model_hook_stands(struct root *root, struct arena *a, const char *site);
 bool model_hook_read(struct root *root, struct arena *a, const char *site, int minor,
                      struct model_hook *ret);
 
+/* Whether the value of GPUMEND_HOOK (NULL: it is not set) switches the hook off for one start. */
+bool model_hook_is_off(const char *value);
+
 #endif

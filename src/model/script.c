@@ -117,8 +117,7 @@ static bool is_module_of(const char *const *modules, size_t n_modules, const cha
 static void run_hook(struct model_run *r, const char *module)
 {
     const struct model_hook *h = &r->m->hook;
-    const char *off = ldso_getenv(r->p, "GPUMEND_HOOK");
-    if (r->hooked || (off && strcmp(off, "0") == 0) ||
+    if (r->hooked || model_hook_is_off(ldso_getenv(r->p, "GPUMEND_HOOK")) ||
         !is_module_of(h->modules, h->n_modules, module)) {
         return;
     }

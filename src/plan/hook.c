@@ -95,6 +95,7 @@ static bool plan_before(struct plan_work *x, const plan_texts *paths, const plan
     plan_texts all = with_foreseen(x, paths);
     struct plan_way *way = plan_way_new(
         x, PLAN_FILES, "Put a start-up hook into the environment that loads the right libraries.");
+    way->n_coming = all.n - paths->n;
     VEC_PUSH(x->a, &way->steps,
              (struct plan_step){
                  .kind = PLAN_HOOK,

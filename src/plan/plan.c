@@ -126,13 +126,20 @@ const struct plan_way *plan_hook_way(const struct plan *plan)
     return NULL;
 }
 
+bool plan_way_is_better(const struct plan *plan, const struct plan_way *way,
+                        const struct plan_way *best)
+{
+    size_t worth = plan_way_worth(plan, way), other = best ? plan_way_worth(plan, best) : 0;
+    return !best || worth > other ||
+           (worth == other && way->reach == best->reach && way->n_coming > best->n_coming);
+}
+
 const struct plan_way *plan_best(const struct plan *plan, enum plan_reach reach)
 {
     const struct plan_way *best = NULL;
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct plan_way *way = &plan->ways.items[i];
-        if (way->reach == reach &&
-            (!best || plan_way_worth(plan, way) > plan_way_worth(plan, best))) {
+        if (way->reach == reach && plan_way_is_better(plan, way, best)) {
             best = way;
         }
     }

@@ -77,6 +77,8 @@ struct plan_way {
     VEC(const struct diag_finding *) mends; // the findings that are gone with it
     VEC(struct plan_request) proof; // what failed or ended at a wrong file, and where it ends
     size_t n_kept;                  // requests that were right and end at the same file as before
+    size_t
+        n_coming; // libraries that are not installed yet, and that it makes findable once they are
     size_t n_moved; // requests that were right and end at another file, also right: in `proof`
     VEC(const struct diag_finding *) leaves; // warnings that stand with it where an error stood
     const char *unproved;      // why the model could not try it (packages, the driver), or NULL
@@ -111,6 +113,11 @@ struct plan_options {
  */
 void plan_make(struct model *m, const struct diag_report *report, const struct plan_options *o,
                struct plan *ret);
+
+/* Whether a way goes before `best` (NULL: there is none) where one of a list is to be carried out:
+ * it mends more, or as much with the same reach and more of what is not installed yet. */
+bool plan_way_is_better(const struct plan *plan, const struct plan_way *way,
+                        const struct plan_way *best);
 
 /* The first way of that reach that mends every error `check` found (without an error: every
  * warning), else the one that mends most; NULL if there is none. */

@@ -345,8 +345,7 @@ static size_t applied(const struct plan *plan, enum plan_reach reach)
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct plan_way *way = &plan->ways.items[i];
         bool may = way->reach == PLAN_FILES || way->reach == reach;
-        if (may && (!best || plan_way_worth(plan, way) >
-                                 plan_way_worth(plan, &plan->ways.items[best - 1]))) {
+        if (may && plan_way_is_better(plan, way, best ? &plan->ways.items[best - 1] : NULL)) {
             best = i + 1;
         }
     }

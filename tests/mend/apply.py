@@ -244,6 +244,17 @@ def hook_of_what_comes(w):
     said = w.gpumend("enable", w.prefix)
     expect("left      libnvrtc.so.12" in said, "enable does not say what is left: " + said)
     expect(w.works(), "the hook does not work without it")
+    hook = (w.site / "_gpumend_hook.py").read_text()
+    expect("left      libnvrtc.so.12" in w.gpumend("enable", w.prefix), "again: it does not say what is left")
+    expect((w.site / "_gpumend_hook.py").read_text() == hook, "made again, the hook is another one")
+    w.gpumend("disable", w.prefix)
+    w.gpumend("fix", w.prefix, "--apply")
+    expect((w.site / "_gpumend_hook.py").exists(), "fix takes a repair that needs another one after pip")
+    w.gpumend("fix", w.prefix, "--undo")
+    shown = w.gpumend("fix", w.prefix, status=1)
+    hook_number = re.search(r"^(\d+) +Put a start-up hook", shown, re.MULTILINE).group(1)
+    expect("carries out repair %s " % hook_number in shown, "fix names another repair: " + shown)
+    w.gpumend("enable", w.prefix)
     folder = "nvidia/cuda_nvrtc/lib"
     names = ["libnvrtc.so.12", "libnvrtc-builtins.so.12.8"]
     for name in names:
