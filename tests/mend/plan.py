@@ -39,6 +39,7 @@ SPEC.loader.exec_module(causes)
 # are left out. A case without a row gets no such way, or one that sets a variable.
 OFFERED = {
     'driver-for-pci-on-a-jetson': ['preload'],
+    'driver-for-pci-on-jetpack-7': ['preload'],
     'libcuda-of-l4t-on-a-server': ['preload'],
     'libcuda-of-l4t-unfound': ['env', 'preload'],
     'sbsa-copy-on-a-jetson': [],
