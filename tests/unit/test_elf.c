@@ -539,15 +539,29 @@ static int finish(void **state)
     return 0;
 }
 
+/* A table with DT_HASH counts as undefined as a whole: a thread-local symbol in it may be used. */
+static void thread_locals(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < VARIANTS; i++) {
+        struct elfmake s = variant(i);
+        struct elf_image plain = parse(elfmake(&arena, &s));
+        s.info = ELF64_ST_INFO(STB_GLOBAL, STT_TLS);
+        struct elf_image with = parse(elfmake(&arena, &s));
+        assert_false(elf_may_use_tls(&plain));
+        assert_int_equal(elf_may_use_tls(&with), s.sysv_hash);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_every_kind),     cmocka_unit_test(cut_at_every_byte),
-        cmocka_unit_test(by_its_first_bytes),   cmocka_unit_test(two_dynamic_sections),
-        cmocka_unit_test(spoilt_at_every_byte), cmocka_unit_test(wild_headers),
-        cmocka_unit_test(wild_dynamic_tags),    cmocka_unit_test(no_loadable_segment),
-        cmocka_unit_test(what_is_no_elf),       cmocka_unit_test(stack_and_machines),
-        cmocka_unit_test(long_chains),
+        cmocka_unit_test(thread_locals),        cmocka_unit_test(reads_every_kind),
+        cmocka_unit_test(cut_at_every_byte),    cmocka_unit_test(by_its_first_bytes),
+        cmocka_unit_test(two_dynamic_sections), cmocka_unit_test(spoilt_at_every_byte),
+        cmocka_unit_test(wild_headers),         cmocka_unit_test(wild_dynamic_tags),
+        cmocka_unit_test(no_loadable_segment),  cmocka_unit_test(what_is_no_elf),
+        cmocka_unit_test(stack_and_machines),   cmocka_unit_test(long_chains),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }
