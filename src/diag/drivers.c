@@ -123,7 +123,7 @@ unsigned diag_ptx_isa_of(struct diag *d, const struct model_process *p)
     const struct host *h = d->m->host;
     const char *driver = diag_driver_of(d, p);
     struct compat c;
-    if (driver || !h || !host_has_nvgpu_alone(h) || compat_of(d, libcuda_of(p), &c)) {
+    if (driver || !h || !host_has_tegra_alone(h) || compat_of(d, libcuda_of(p), &c)) {
         return diag_ptx_isa(d, driver);
     }
     return kb_isa_of_cuda(d->m->kb, host_l4t_cuda(h));

@@ -261,7 +261,7 @@ static void kernels_repair(struct diag *d, struct diag_finding *f, const struct 
         repair_by_choice(d, f, v);
     }
     const struct kb_driver *driver = v->isa ? kb_driver_of_isa(d->m->kb, v->isa) : NULL;
-    if (driver && !host_has_nvgpu_alone(d->m->host)) { // L4T's comes with a JetPack
+    if (driver && !host_has_tegra_alone(d->m->host)) { // L4T's comes with a JetPack
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                     "Update the driver to %s or later: it compiles the PTX of this library.",
                     driver->linux_min);

@@ -2,11 +2,13 @@
  * Which packages of an index bring the libraries that are missing, and what those packages open in
  * turn.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "diag/internal.h"
 #include "diag/wanted.h"
 #include "host/manager.h"
+#include "model/package.h"
 #include "py/dist.h"
 
 static const struct kb_compat *compat_of(struct diag *d, const char *package)
@@ -97,7 +99,11 @@ bool diag_wanted_add(struct diag *d, struct diag_finding *f, const struct diag_f
     for (size_t i = 0; i < f->likewise.n; i++) {
         VEC_PUSH(d->a, &w->names, f->likewise.items[i]);
     }
-    w->cuda_major = w->compat ? w->compat->cuda_major : -1;
+    const char *torch =
+        x->attempt && x->attempt->package && d->m->env && strcmp(x->attempt->package, "torch") == 0
+            ? model_torch(d->m)->cuda // of this build, which may be of another index
+            : NULL;
+    w->cuda_major = torch ? atoi(torch) : w->compat ? w->compat->cuda_major : -1;
     for (size_t i = 0; i < w->names.n && w->cuda_major < 0; i++) {
         w->cuda_major = major_by_name(w, w->names.items[i]);
     }

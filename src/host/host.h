@@ -433,13 +433,13 @@ bool host_is_jetson(const struct host *h);
 /* Whether a GPU of NVIDIA is on PCI. */
 bool host_has_nvidia_card(const struct host *h);
 
-/* Whether the only GPU of NVIDIA is that of a Tegra whose driver is nvgpu. */
-bool host_has_nvgpu_alone(const struct host *h);
+/* Whether the only GPU of NVIDIA is that of a Tegra, with whatever driver. */
+bool host_has_tegra_alone(const struct host *h);
 
-/* The release of the driver that CUDA uses, or NULL: it is not known. Beside nvgpu a module nvidia
- * may be loaded for the display: it names its release as those for PCI do ("540.4.0"), and under
- * JetPack 5 that of L4T ("35.3.1") [nix-community/nixGL#139], and neither tells what the libcuda of
- * L4T serves: beside 540.4.0 that is CUDA 12.6 [modular/mojo-gpu-puzzles#257]. */
+/* The release of the driver that CUDA uses, or NULL: it is not known. On a Tegra the module nvidia
+ * tells nothing: it is Thor's driver, 580.00 with CUDA 13.0, where one for PCI would have to be
+ * 580.65.06; and beside nvgpu it drives the display, is called 540.4.0, or 35.3.1 as L4T is, and
+ * libcuda is of CUDA 12.6 [nix-community/nixGL#139; modular/mojo-gpu-puzzles#257]. */
 const char *host_nvidia_release(const struct host *h);
 
 /* Whether this libcuda (a real path) is that of the driver for GPUs on PCI, where the GPU is part

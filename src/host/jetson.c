@@ -20,14 +20,15 @@ int host_l4t_release(const struct host *h)
 }
 
 /* R35 [anduril/jetpack-nixos, overlay.nix, cudaMajorMinorPatchVersion]; R36 [dusty-nv/
- * jetson-containers, l4t_version.py]; R38.4, R39.2 [roboflow/inference#2531]. */
+ * jetson-containers, l4t_version.py]; R38 [pollen-robotics/microduck_rl#38], R39.2
+ * [roboflow/inference#2531]. */
 const char *host_l4t_cuda(const struct host *h)
 {
     static const struct {
         const char *release, *cuda;
     } rows[] = {{"R35, REVISION: ", "11.4"},   {"R36, REVISION: 2.", "12.2"},
                 {"R36, REVISION: 3.", "12.4"}, {"R36, REVISION: 4.", "12.6"},
-                {"R38, REVISION: 4.", "13.0"}, {"R39, REVISION: 2.", "13.2"}};
+                {"R38, REVISION: ", "13.0"},   {"R39, REVISION: 2.", "13.2"}};
     const char *text = h->tegra.release.state == HOST_YES ? h->tegra.release.value : "";
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (starts_with(text, rows[i].release)) {
@@ -76,7 +77,7 @@ static bool is_of_nvgpu(const struct host *h, const struct host_gpu *g)
            (g->chip || g->driver.state == HOST_YES || host_is_jetson(h));
 }
 
-bool host_has_nvgpu_alone(const struct host *h)
+static bool has_nvgpu_alone(const struct host *h)
 {
     for (size_t i = 0; i < h->gpus.n && !host_has_nvidia_card(h); i++) {
         if (is_of_nvgpu(h, &h->gpus.items[i])) {
@@ -86,9 +87,29 @@ bool host_has_nvgpu_alone(const struct host *h)
     return false;
 }
 
+/* The GPU of the processor: Thor's is on PCI, or is not found there. */
+static bool is_of_tegra(const struct host *h, const struct host_gpu *g)
+{
+    return strcmp(g->kind, "tegra") == 0 ||
+           (h->tegra.is_tegra.state == HOST_YES && g->chip && starts_with(g->chip, "GB10B"));
+}
+
+bool host_has_tegra_alone(const struct host *h)
+{
+    bool found = false;
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        const struct host_gpu *g = &h->gpus.items[i];
+        if (g->vendor == HOST_NVIDIA && !is_of_tegra(h, g)) {
+            return false;
+        }
+        found = found || g->vendor == HOST_NVIDIA;
+    }
+    return found;
+}
+
 const char *host_nvidia_release(const struct host *h)
 {
-    return h->nvidia.module.state == HOST_YES && !host_has_nvgpu_alone(h) ? h->nvidia.module.value
+    return h->nvidia.module.state == HOST_YES && !host_has_tegra_alone(h) ? h->nvidia.module.value
                                                                           : NULL;
 }
 
@@ -96,8 +117,7 @@ const char *host_nvidia_release(const struct host *h)
  * read there may be a card, unless that module is not loaded. */
 bool host_is_libcuda_for_pci(const struct host *h, const char *real)
 {
-    return host_has_nvgpu_alone(h) &&
-           (h->pci.state == HOST_YES || h->nvidia.module.state == HOST_NO) &&
+    return has_nvgpu_alone(h) && (h->pci.state == HOST_YES || h->nvidia.module.state == HOST_NO) &&
            is_named_for_release(real);
 }
 

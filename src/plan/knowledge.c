@@ -41,7 +41,7 @@ static void look_at_driver(struct plan_knowledge *k, const struct host *h)
 {
     const struct host_fact *facts[] = {&h->nvidia.module, &h->nvidia.versions_match};
     for (size_t i = 0;
-         i < sizeof facts / sizeof *facts && !k->machine.driver && !host_has_nvgpu_alone(h); i++) {
+         i < sizeof facts / sizeof *facts && !k->machine.driver && !host_has_tegra_alone(h); i++) {
         struct py_version v;
         if (facts[i]->value && py_version_parse(str_of(facts[i]->value), &v)) {
             k->machine.driver = facts[i]->value;

@@ -161,7 +161,7 @@ static void nvidia(struct paste *p, const struct host *h)
                             n->flavour.value ? n->flavour.value : ""));
     paste_line(p, "libcuda.so.1", library_text(p, cuda));
     paste_fact(p, "both agree", &n->versions_match, "yes");
-    cuda_line(p, host_has_nvgpu_alone(h) ? NULL
+    cuda_line(p, host_has_tegra_alone(h) ? NULL
                  : n->module.value       ? n->module.value
                  : cuda                  ? cuda->version
                                          : NULL);

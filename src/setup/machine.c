@@ -48,7 +48,7 @@ static const char *machine_driver(const struct host *h, const struct host_gpu *g
     struct py_version v;
     const char *texts[] = {h->nvidia.module.value, h->nvidia.versions_match.value,
                            g ? g->driver_version : NULL};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts && !host_has_nvgpu_alone(h); i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && !host_has_tegra_alone(h); i++) {
         if (texts[i] && py_version_parse(str_of(texts[i]), &v)) {
             return texts[i];
         }

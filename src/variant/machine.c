@@ -77,7 +77,7 @@ static const char *cuda_of(struct arena *a, const struct host *h, struct kb *kb,
     }
     const char *version =
         h->nvidia.versions_match.value ? h->nvidia.versions_match.value : h->nvidia.module.value;
-    if (!version || host_has_nvgpu_alone(h)) {
+    if (!version || host_has_tegra_alone(h)) {
         *ret_why = "the version of the NVIDIA driver is unknown";
         return NULL;
     }

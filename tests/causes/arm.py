@@ -1,10 +1,15 @@
 """Cases of the two kinds of Arm machines: servers (sbsa), and Tegra with NVIDIA's Jetson Linux (L4T)."""
 
 import json
+import sys
+from pathlib import Path
 
 from cases import case, jetson_app
 from gpufile import cuda_library
 from tree import MACHINES, elf, elfgen
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trees"))
+from build import merged, nvidia, system  # noqa: E402
 
 ARM = {"machine": elfgen.AARCH64}
 FOLDER = "/usr/lib/aarch64-linux-gnu"
@@ -190,6 +195,51 @@ def libcuda_of_l4t_on_a_server(t, bad):
     l4t(t)
     t.link(FOLDER + "/tegra/libcuda.so.1", "libcuda.so.1.1")
     return app(t, ["libcuda.so.1"], f"{FOLDER}/tegra:{FOLDER}" if bad else FOLDER)
+
+
+def of_thor(t, gpu, driver="580.00"):
+    """An Arm machine with this GPU on PCI."""
+    t.put("/lib/ld-linux-aarch64.so.1", elf("ld-linux-aarch64.so.1", verdef=["GLIBC_PRIVATE"], **ARM))
+    machine = merged(system(), nvidia(driver, ("0000:01:00.0", *gpu)))
+    t.machine({path.replace("x86_64-linux-gnu", "aarch64-linux-gnu"): text for path, text in machine.items()})
+    t.put("/proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd atomics\nCPU architecture: 8\n")
+    for path in t.real(FOLDER).glob("libcuda.so.*.*"):
+        t.lib(f"{FOLDER}/{path.name}", soname="libcuda.so.1", **ARM)
+
+
+THOR, H100 = (0x2b00, "NVIDIA Thor"), (0x2330, "NVIDIA H100 80GB HBM3")
+
+
+def l4t_release(t, release):
+    t.put("/etc/nv_tegra_release", f"# {release}, GCID: 1, BOARD: generic, EABI: aarch64\n")
+    t.put("/proc/device-tree/compatible", "nvidia,p3834\0nvidia,tegra264\0")
+
+
+@case("driver-too-old", "driver-too-old", "NVIDIA driver 580.00", repair="580.65.06 or newer")
+def releases_of_jetson_linux_are_not_those_for_pci(t, bad):
+    """Thor's 580.00 serves CUDA 13.0."""
+    of_thor(t, H100 if bad else THOR)
+    if not bad:
+        l4t_release(t, "R38 (release), REVISION: 2.0")
+    t.lib("/usr/lib/libcudart.so.13", **ARM)
+    return app(t, ["libcudart.so.13", "libcuda.so.1"], f"/usr/lib:{FOLDER}")
+
+
+@case("library-missing", "lib-missing", "libcudss.so.0", repair=r"(?s)\A(?!.*cudss-cu12).*nvidia-cudss-cu13")
+def cudss_for_the_cuda_of_torch(t, bad):
+    """Its wheels for CUDA 12 and 13 have one name for the library."""
+    of_thor(t, THOR)
+    l4t_release(t, "R38 (release), REVISION: 2.0")
+    t.python(interp="/lib/ld-linux-aarch64.so.1", **ARM)
+    ext = "torch/_C.cpython-311-aarch64-linux-gnu.so"
+    t.put(t.site + "/torch/version.py", "cuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n")
+    t.put(t.site + "/torch/__init__.py", "")
+    t.lib(t.site + "/torch/lib/libtorch_global_deps.so", **ARM)
+    t.lib(f"{t.site}/{ext}", soname=None, needed=["libcudss.so.0"], rpath="/usr/lib", **ARM)
+    t.dist("torch", "2.9.1", ["torch/lib/libtorch_global_deps.so", ext])
+    if not bad:
+        t.lib("/usr/lib/libcudss.so.0", **ARM)
+    return {"args": ["--glibc", "2.39", "--page-size", "4096"]}
 
 
 @case("driver-libraries-missing", "lib-missing", "libcuda.so.1", repair="libraries of version 550.90.07",
