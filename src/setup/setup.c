@@ -196,8 +196,9 @@ static const char *in_wsl(const struct planner *p)
         return "";
     }
     bool named = p->m->named && n > k && strcmp(name + n - k, end) == 0;
-    return arena_printf(p->a, "; in WSL it is as on Linux (--for %s-wsl)",
-                        named ? arena_strndup(p->a, name, n - k) : "rtx-4070");
+    return arena_printf(p->a, "; in WSL it is as on Linux (%s-wsl)",
+                        named ? arena_printf(p->a, "--for %.*s", (int)(n - k), name)
+                              : "such as --for rtx-4070");
 }
 
 /* Why no release serves the GPU, as a clause; NULL: that is not known. */

@@ -3,8 +3,8 @@
 
     tests/mcp/clients.py GPUMEND FOLDER
 
-FOLDER keeps what is downloaded: the Python package mcp and the npm package @modelcontextprotocol/sdk.
-Both eras with the first, the older one with the second.
+FOLDER keeps what is downloaded: the Python package mcp and the npm packages @modelcontextprotocol/client, the
+TypeScript client that speaks both eras, and @modelcontextprotocol/sdk, its predecessor.
 """
 
 import json
@@ -13,7 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-MCP, SDK = "mcp==2.3.0", "@modelcontextprotocol/sdk@1.32.2"
+MCP = "mcp==2.3.0"
+NPM = ("@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0")
 
 PYTHON = """
 import asyncio, json, sys
@@ -52,6 +53,11 @@ console.log(JSON.stringify({ version: client.getNegotiatedProtocolVersion?.() ??
 await client.close();
 """
 
+# `{ pin: VERSION }` speaks that version and no other.
+NODE2 = NODE.replace("sdk/client/index.js", "client").replace("sdk/client/stdio.js", "client/stdio").replace(
+    "version: '1' });", "version: '1' },\n                          { versionNegotiation: { mode: JSON.parse("
+    "process.argv[4]) } });")
+
 CALLS = [("check", {"target": "/bin/ls"}), ("check", {"target": sys.executable}),
          ("check", {"target": sys.executable, "detail": True}), ("why", {"exe": "/bin/ls", "name": "libcuda.so.1"}),
          ("explain", {"text": "RuntimeError: CUDA failed with error CUDA driver version is insufficient for CUDA "
@@ -72,12 +78,13 @@ def python_client(folder):
 
 def node_client(folder):
     home = folder / "node"
-    if not (home / "node_modules").exists():
+    if not (home / "node_modules/@modelcontextprotocol/client").exists():
         home.mkdir(parents=True, exist_ok=True)
         (home / "package.json").write_text('{"type": "module"}')
-        subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", SDK], cwd=home, check=True)
+        subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", *NPM], cwd=home, check=True)
     (home / "client.mjs").write_text(NODE)
-    return str(home / "client.mjs")
+    (home / "client2.mjs").write_text(NODE2)
+    return str(home / "client.mjs"), str(home / "client2.mjs")
 
 
 def windows_tree(folder):
@@ -101,10 +108,12 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [*CALLS, windows_tree(folder), snapshots(exe, folder)]
     calls = json.dumps(wanted)
-    python, node = python_client(folder), node_client(folder)
+    python, (node, node2) = python_client(folder), node_client(folder)
     runs = {f"Python, {mode}": ([python, "-c", PYTHON, exe, mode, calls], version)
             for mode, version in (("auto", "2026-07-28"), ("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28"))}
-    runs["TypeScript"] = (["node", node, exe, calls], None)
+    runs["TypeScript, before version 2"] = (["node", node, exe, calls], None)
+    for mode, version in (("auto", "2026-07-28"), ("legacy", "2025-11-25"), ({"pin": "2026-07-28"}, "2026-07-28")):
+        runs[f"TypeScript, {mode}"] = (["node", node2, exe, calls, json.dumps(mode)], version)
     failed = 0
     for name, (command, version) in runs.items():
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
