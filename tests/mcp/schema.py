@@ -87,7 +87,7 @@ def version_holds(exe, schemas, version, top):
 
 
 def main():
-    exe = sys.argv[1]
+    exe = os.path.abspath(sys.argv[1])  # the server is started in another folder
     given = sys.argv[2] if len(sys.argv) > 2 else os.environ.get("MCP_SCHEMAS")
     if not given:
         print("skipped: the official schemas are not here (MCP_SCHEMAS)\n0 passed, 0 failed, 1 skipped")
