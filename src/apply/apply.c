@@ -342,9 +342,35 @@ bool apply_step_is_left(const struct plan_way *way, const struct plan_step *step
     return way->reach == PLAN_PIP && step->kind == PLAN_SET_ENV;
 }
 
-/* Why nothing can be changed in the target's place by this user; NULL: it can, as far as can be
- * seen without trying. */
-static const char *place_objection(struct model *m, const struct apply_options *o)
+/* Why nothing may be written beside the path; NULL: it may. */
+static const char *folder_objection_of(struct model *m, struct apply_place *p, const char *path)
+{
+    const char *relative;
+    struct gm_err err;
+    bool may = apply_place_relative(p, m->root, path, &relative, &err) == 0 &&
+               apply_place_may_change(p, apply_place_parent(p, relative), &err) == 0;
+    return may ? NULL : arena_strdup(m->arena, err.text);
+}
+
+/* Why the folders that a step writes into may not be changed; NULL: they may. */
+static const char *step_place_objection(struct model *m, struct apply_place *p,
+                                        const struct plan_step *s)
+{
+    const char *site = s->kind == PLAN_HOOK                 ? apply_hook_site(m)
+                       : s->kind == PLAN_PACKAGES && m->env ? m->env->purelib
+                                                            : NULL;
+    const char *file = site ? path_join(m->arena, site, MODEL_HOOK_MODULE) : s->file;
+    const char *why = file ? folder_objection_of(m, p, file) : NULL;
+    for (size_t i = 0; !why && s->kind == PLAN_LINK && i < s->n_links; i++) {
+        why = folder_objection_of(m, p, s->links[i].path);
+    }
+    return why;
+}
+
+/* Why nothing can be changed in the target's place, or in a folder that the way writes into, by
+ * this user; NULL: it can, as far as can be seen without trying. */
+static const char *place_objection(struct model *m, const struct plan_way *way,
+                                   const struct apply_options *o)
 {
     struct apply_place p = APPLY_PLACE_EMPTY;
     struct gm_err err;
@@ -356,6 +382,9 @@ static const char *place_objection(struct model *m, const struct apply_options *
         why = arena_printf(m->arena, "nothing can be written into %s: %s", p.base_path,
                            strerror(errno));
     }
+    for (size_t i = 0; !why && i < way->steps.n; i++) {
+        why = step_place_objection(m, &p, &way->steps.items[i]);
+    }
     if (fd >= 0) {
         (void)close(fd); // only looked at
     }
@@ -363,8 +392,9 @@ static const char *place_objection(struct model *m, const struct apply_options *
     return why;
 }
 
-const char *apply_objection(struct model *m, const struct plan_way *way,
-                            const struct apply_options *o)
+/* Why the steps themselves cannot be carried out, wherever they are; NULL: they can. */
+static const char *steps_objection(struct model *m, const struct plan_way *way,
+                                   const struct apply_options *o)
 {
     const char *why = m->pid          ? "a running process cannot be changed; name its environment"
                       : !way->steps.n ? "it has no steps"
@@ -376,7 +406,14 @@ const char *apply_objection(struct model *m, const struct plan_way *way,
             why = actions[d.step->kind].objection(&d);
         }
     }
-    return why ? why : place_objection(m, o);
+    return why;
+}
+
+const char *apply_objection(struct model *m, const struct plan_way *way,
+                            const struct apply_options *o)
+{
+    const char *why = steps_objection(m, way, o);
+    return why ? why : place_objection(m, way, o);
 }
 
 const struct plan_way *apply_best(struct model *m, const struct plan *plan,
@@ -384,11 +421,15 @@ const struct plan_way *apply_best(struct model *m, const struct plan *plan,
 {
     const struct plan_way *best = NULL;
     const char *first = NULL;
+    bool of_place =
+        false; // `first` is about the place: what another option permits fails there, too
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct plan_way *way = &plan->ways.items[i];
-        const char *why = apply_objection(m, way, o);
-        bool nearer = why && (!first || way->reach == PLAN_PIP);
+        const char *steps = steps_objection(m, way, o);
+        const char *why = steps ? steps : place_objection(m, way, o);
+        bool nearer = why && !of_place && (!first || !steps || way->reach == PLAN_PIP);
         first = nearer ? why : first;
+        of_place |= nearer && !steps;
         if (!why && plan_way_is_better(plan, way, best)) {
             best = way;
         }

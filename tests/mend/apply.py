@@ -409,6 +409,9 @@ def world_writable(w):
     w.before = state.state(w.prefix)
     expect("anyone may write" in w.apply("link", status=3), "not refused")
     expect("anyone may write" in w.gpumend("enable", w.prefix, status=3), "not refused")
+    said = w.gpumend("check", w.prefix, status=1)
+    expect("gpumend run" in said and "for good" not in said, "check advises what is refused: " + said)
+    expect("anyone may write" in w.gpumend("fix", w.prefix, "--apply", status=3), "another reason is named")
     as_before(w, "refused")
 
 
