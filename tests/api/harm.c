@@ -568,6 +568,36 @@ static void process(void)
     expect(descriptors() == open_before, "descriptors that are left at last", 0);
 }
 
+/* A working directory whose path is longer than is read is an error, and no other folder is taken
+ * for it; one that is shorter is none. */
+static void deep(void)
+{
+    enum { FEW = 100, LEVELS = 8500 };
+    char name[251];
+    memset(name, 'd', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    if (!expect(chdir(tree) == 0, "a folder for it", 0)) {
+        return;
+    }
+    for (int level = 1; level <= LEVELS; level++) {
+        if (mkdir(name, 0700) < 0 || chdir(name) < 0) {
+            expect(0, "a deep folder", level);
+            return;
+        }
+        if (level == FEW || level == LEVELS) {
+            gm_context *gm = gm_new();
+            int rc = ask(gm, CHECK);
+            expect(rc == (level == FEW ? GM_OK : GM_LIMIT), "the deep folder's check", rc);
+            expect(rc == GM_OK || strstr(gm_error(gm), "working directory") != NULL, "its message",
+                   rc);
+            gm_free(gm);
+        }
+    }
+    for (int level = 0; level < LEVELS && chdir("..") == 0; level++) {
+        (void)rmdir(name);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3) {
@@ -592,6 +622,8 @@ int main(int argc, char **argv)
         fix_without_memory(step);
     } else if (strcmp(part, "process") == 0) {
         process();
+    } else if (strcmp(part, "deep") == 0) {
+        deep();
     } else {
         threads();
     }

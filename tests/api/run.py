@@ -29,7 +29,7 @@ import tree                                                                     
 
 
 GLIBC = platform.libc_ver()[0] == "glibc"
-HARMS = ("nulls", "cuts", "process", "threads", "memory")
+HARMS = ("nulls", "cuts", "process", "threads", "deep", "memory")
 
 
 class Suite:
