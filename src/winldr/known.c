@@ -28,9 +28,14 @@ static void add_known(struct winldr_process *p, const char *name)
         set = pe_apiset_find(p->arena, p->apiset, name, NULL);
         name = set.state == PE_APISET_HOST ? set.host : name;
     }
-    if (p->known.n < KNOWN_MAX && !winldr_name_in(name, p->known.items, p->known.n)) {
-        VEC_PUSH(p->arena, &p->known, name);
+    if (winldr_name_in(name, p->known.items, p->known.n)) {
+        return;
     }
+    if (p->known.n == KNOWN_MAX) {
+        p->is_known_cut = true;
+        return;
+    }
+    VEC_PUSH(p->arena, &p->known, name);
 }
 
 /* The list, and what its DLLs import as System32 has them. */

@@ -280,6 +280,10 @@ static bool answer_before_files(struct winldr_process *p, struct winldr_request 
         }
         return try_place(p, r, s, path, WINLDR_VIA_KNOWN_DLL);
     }
+    if (p->is_known_cut) {
+        say_unseen(r, "whether it is a known DLL: there are more than are read");
+        return true;
+    }
     return false;
 }
 

@@ -171,6 +171,7 @@ struct winldr_process {
     VEC(const char *) known; // the list of known DLLs, then what these import
     size_t n_listed;
     bool is_known_complete;         // with what they import, which is read where it decides
+    bool is_known_cut;              // there are more than are read
     VEC(struct winldr_added) added; // in the order of the calls
     struct str program_manifest;    // empty: it has none
     const char *manifest_unseen;    // one that could not be read, or NULL

@@ -294,6 +294,28 @@ static void test_redirection(void **state)
     winldr_files_close(&again);
 }
 
+/* Whether a name is one of a list that was not read to its end is unknown; what is in it is known.
+ */
+static void test_too_many_known(void **state)
+{
+    enum { MANY = 1030 };
+    struct fixture *f = *state;
+    static const char *names[MANY];
+    put_plain(f, "Python312/a.dll", NULL);
+    put_plain(f, "Windows/System32/known0.dll", NULL);
+    for (size_t i = 0; i < MANY; i++) {
+        names[i] = arena_printf(&f->arena, "known%zu.dll", i);
+    }
+    f->config.known_dlls = names;
+    for (f->config.n_known_dlls = 1000; f->config.n_known_dlls <= MANY;
+         f->config.n_known_dlls += 30) {
+        bool cut = f->config.n_known_dlls == MANY;
+        assert_int_equal(winldr_load(start(f), "known0.dll", 0)->outcome, WINLDR_LOADED);
+        assert_int_equal(winldr_load(start(f), "a.dll", 0)->outcome,
+                         cut ? WINLDR_UNKNOWN : WINLDR_LOADED);
+    }
+}
+
 /* 126 never says which DLL is missing: the model says it, and who imports it. */
 static void test_hidden_dll(void **state)
 {
@@ -738,6 +760,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_forms_of_paths, setup, teardown),
         cmocka_unit_test_setup_teardown(test_redirection, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_too_many_known, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hidden_dll, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hidden_function, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forwarder, setup, teardown),
