@@ -419,10 +419,13 @@ def check_rocm(rows, areas, problems):
                 problems.append("%s: gfx_target_version %d is %s" % (row["id"], row["kfd"], name))
     for row in rows:
         for name in row["gfx"]:
-            if name not in targets:
+            if name not in targets and row["kind"] != "part-dropped":  # LLVM has those no more
                 problems.append("%s: %s is no target here" % (row["id"], name))
         if (row["kind"] == "override") != ("override" in row and "verdict" in row):
             problems.append("%s: an override has a value and a verdict" % row["id"])
+        if (row["kind"] == "part-dropped") != ({"part", "part_version", "rocm"} <= set(row)):
+            problems.append("%s: a library that dropped targets has a version and a release" %
+                            row["id"])
 
 
 def check_models(rows, areas, problems):

@@ -240,6 +240,19 @@ static void say_override(struct ask *k, const struct kb_rocm *row)
             row->origin.note);
 }
 
+/* The lists of the rows name Instinct and Radeon; of an APU they say nothing. */
+#define APU_UNREAD "AMD lists Ryzen APUs apart, and that list was not read"
+
+static bool is_apu(const struct kb_rocms *r, const char *gfx)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->rows[i].kind == KB_ROCM_TARGET && ask_has_text(r->rows[i].gfx, gfx)) {
+            return r->rows[i].apu;
+        }
+    }
+    return false;
+}
+
 static void say_support(struct ask *k, const struct kb_rocms *r, const char *gfx)
 {
     const char *in = "", *from = "", *to = "";
@@ -259,6 +272,11 @@ static void say_support(struct ask *k, const struct kb_rocms *r, const char *gfx
     bool does = k->q->said & SAID_DOES;
     if (in[0]) {
         ask_say(k, "%she official lists of ROCm %s have %s.", does ? "Yes: t" : "T", in, gfx);
+    } else if (is_apu(r, gfx)) {
+        ask_say(k,
+                "No list of Instinct and Radeon of a ROCm release that was read (%s to %s) has "
+                "%s; " APU_UNREAD ".",
+                from, to, gfx);
     } else {
         ask_say(k, "%so official list of a ROCm release that was read (%s to %s) has %s.",
                 does ? "No: n" : "N", from, to, gfx);
@@ -325,6 +343,11 @@ static int say_release_support(struct ask *k, const struct kb_rocms *r, const ch
                     nearest_lists(k, r, rocm));
         return 0;
     }
+    if (!with[0] && is_apu(r, gfx)) {
+        ask_missing(k, "%s is not in the list of Instinct and Radeon of ROCm %s; " APU_UNREAD, gfx,
+                    without);
+        return 0;
+    }
     if (with[0] && without[0]) {
         ask_say(k, "It depends: the official list of ROCm %s has %s, that of %s does not.", with,
                 gfx, without);
@@ -369,6 +392,9 @@ static int say_range_support(struct ask *k, const struct kb_rocms *r, const char
     bool does = k->q->said & SAID_DOES, ends = release_row(r, from) && release_row(r, to);
     if (in[0]) {
         ask_say(k, "%she official lists of ROCm %s have %s.", does ? "Yes: t" : "T", in, gfx);
+    } else if (is_apu(r, gfx)) {
+        ask_missing(k, "%s is in no list of Instinct and Radeon that was read; " APU_UNREAD, gfx);
+        return 0;
     } else if (ends) {
         ask_say(k, "%so official list of ROCm %s has %s.", does ? "No: n" : "N", read, gfx);
     } else {
@@ -508,30 +534,19 @@ int form_gfx(struct ask *k, struct gm_err *err)
     return say_gfx(k, &r, arch.gfx);
 }
 
-static bool mentions(const char *text, const char *word)
-{
-    size_t n = strlen(word);
-    for (; text && *text; text++) {
-        if (str_eq_nocase((struct str){text, strnlen(text, n)}, str_of(word))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* "which ROCm's hipFFT removed gfx940": of a library what the note of a release says. */
+/* "which ROCm's hipFFT removed gfx940" */
 int form_rocm_part(struct ask *k, struct gm_err *err)
 {
     struct kb_rocms r;
     int rc = kb_rocms(k->kb, &r, err), found = 0;
     for (size_t i = 0; rc == 0 && i < r.n; i++) {
         const struct kb_rocm *row = &r.rows[i];
-        if (row->kind == KB_ROCM_RELEASE && k->q->said & SAID_DROPPED &&
-            mentions(row->origin.note, ask_given(k, KEY_PART)) &&
-            mentions(row->origin.note, ask_given(k, KEY_GFX)) &&
-            mentions(row->origin.note, "removed")) {
+        if (row->kind == KB_ROCM_PART && k->q->said & SAID_DROPPED &&
+            str_eq_nocase(str_of(row->part), str_of(ask_given(k, KEY_PART))) &&
+            ask_has_text(row->gfx, ask_given(k, KEY_GFX))) {
             HIT(k, KB_AREA_ROCMS, row);
-            ask_say(k, "ROCm %s. %s", row->rocm, row->origin.note);
+            ask_say(k, "ROCm %s: its %s (%s) no longer has %s.", row->rocm, row->part,
+                    row->part_version, ask_joined(k->a, row->gfx));
             found = 1;
         }
     }

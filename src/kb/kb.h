@@ -440,6 +440,7 @@ enum kb_rocm_kind {
     KB_ROCM_RELEASE,  // the targets that a release officially supports
     KB_ROCM_TARGET,   // one gfx target
     KB_ROCM_OVERRIDE, // what HSA_OVERRIDE_GFX_VERSION does on a target
+    KB_ROCM_PART,     // the targets that a library of a release dropped
 };
 
 enum kb_verdict {
@@ -453,6 +454,8 @@ struct kb_rocm {
     enum kb_rocm_kind kind;
     const char *rocm; // release
     struct kb_strs gfx;
+    bool apu; // AMD's lists for Ryzen, which no row has, name these
+    const char *part, *part_version;
     int kfd; // gfx_target_version of the kernel, 0: none
     const char *generation, *products;
     const char *override; // "10.3.0"

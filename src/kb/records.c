@@ -229,7 +229,7 @@ static const char *const status_words[] = {"stable", "experimental", NULL};
 static const char *const api_words[] = {"cuda-runtime", "cuda-driver", "cudnn", "cublas", "nvrtc",
                                         "nvml",         "hip",         "hsa",   "hiprtc", "hipblas",
                                         "miopen",       "nccl",        NULL};
-static const char *const rocm_words[] = {"release", "target", "override", NULL};
+static const char *const rocm_words[] = {"release", "target", "override", "part-dropped", NULL};
 static const char *const verdict_words[] = {"none", "same-isa", "unsafe", NULL};
 static const char *const model_words[] = {"model",   "measured",      "alias", "compute-type",
                                           "default", "compute-since", NULL};
@@ -368,6 +368,9 @@ static const struct field rocm_fields[] = {
     WORD(struct kb_rocm, "kind", kind, rocm_words),
     TEXT_OPT(struct kb_rocm, "rocm", rocm),
     TEXTS(struct kb_rocm, "gfx", gfx),
+    BOOL_OPT(struct kb_rocm, "apu", apu),
+    TEXT_OPT(struct kb_rocm, "part", part),
+    TEXT_OPT(struct kb_rocm, "part_version", part_version),
     NUMBER_OPT(struct kb_rocm, "kfd", kfd),
     TEXT_OPT(struct kb_rocm, "generation", generation),
     TEXT_OPT(struct kb_rocm, "products", products),
