@@ -207,6 +207,12 @@ def of_platforms(exe, folder, parts):
             status, out, error = command(exe, "check", path, "/app", "--platform", platform)
             check(f"{form}: {platform} is refused, and which there are is said", status == 2 and not out
                   and "linux/arm64/v8, linux/amd64" in error, (status, error))
+    # Processors that gpumend has no other name for are told apart by the names that they are given.
+    lay = Layout(folder / "unknown")
+    path = lay.done(lay.image(bad, "mips64le"), lay.image(good, "mips64"))
+    status, out, error = command(exe, "check", path, "/app", "--json", "--platform", "linux/mips64")
+    check("unknown processors: by their names",
+          json.loads(out or "{}").get("image", {}).get("architecture") == "mips64", (status, error))
     for text in ("arm64", "linux/", "/arm64", "linux/arm64/v8/x", ""):
         status, _, error = command(exe, "check", path, "/app", "--platform", text)
         check(f"no platform: {text!r}", status == 2 and "is not a platform" in error, (status, error))
