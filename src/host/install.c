@@ -16,9 +16,8 @@ static const struct distribution {
 } distributions[] = {
     {"ubuntu", "sudo ubuntu-drivers install && sudo reboot", 0, true, false, NULL},
     {"debian", "sudo apt-get install nvidia-driver && sudo reboot", 535, false, false,
-     "The package is in the components contrib and non-free of Debian's archive: they have to "
-     "stand "
-     "in its sources (wiki.debian.org/NvidiaGraphicsDrivers)."},
+     "The package is in the components contrib and non-free of Debian's archive, which have to "
+     "be enabled (wiki.debian.org/NvidiaGraphicsDrivers)."},
     {"fedora", "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda && sudo reboot", 0, false,
      false,
      "The packages are in RPM Fusion's repository nonfree, which has to be enabled "

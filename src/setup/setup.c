@@ -433,7 +433,7 @@ static int gpu_verdict(struct planner *p, struct gm_err *err)
     if (setup_is_wsl(p) && is_before_wsl(p)) {
         return verdict_cpu(p,
                            arena_printf(p->a,
-                                        "WSL lets programs use GPUs of NVIDIA from Pascal on "
+                                        "WSL supports NVIDIA GPUs from Pascal on "
                                         "(\"CUDA on WSL User Guide\"; %s)",
                                         setup_gpu_text(p)),
                            err);
