@@ -165,6 +165,19 @@ int form_gpu_does(struct ask *k, struct gm_err *err)
     return 1;
 }
 
+/* A machine is called by a name of its own, as is its GPU: of a list, the latter counts. */
+static bool has_listed_card(const struct kb_gpus *gpus, const struct kb_gpu *module)
+{
+    bool is = module->kind == KB_GPU_MODULE && module->chips.n;
+    const char *chip = is ? module->chips.items[0] : NULL;
+    for (size_t i = 0; chip && i < gpus->n; i++) {
+        if (gpus->rows[i].kind == KB_GPU_CARD && ask_has_text(gpus->rows[i].chips, chip)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* "which GPUs have compute capability 8.9", "which cards are Turing" */
 int form_gpus_of(struct ask *k, struct gm_err *err)
 {
@@ -175,14 +188,15 @@ int form_gpus_of(struct ask *k, struct gm_err *err)
     int rc = kb_gpus(k->kb, &gpus, err);
     for (size_t i = 0; rc == 0 && i < gpus.n; i++) {
         const struct kb_gpu *g = &gpus.rows[i];
-        if (g->kind != KB_GPU_CHIP && (generation ? strcmp(g->generation, generation) == 0
-                                                  : strcmp(kb_gpu_value(g), sm ? sm : gfx) == 0)) {
+        if (g->kind != KB_GPU_CHIP && !has_listed_card(&gpus, g) &&
+            (generation ? strcmp(g->generation, generation) == 0
+                        : strcmp(kb_gpu_value(g), sm ? sm : gfx) == 0)) {
             HIT(k, KB_AREA_GPUS, g);
             list = arena_printf(k->a, "%s%s%s", list, n++ ? "; " : "", g->name);
         }
     }
     if (n > 0) {
-        ask_say(k, "%zu that were read: %s.", n, list);
+        ask_say(k, "%zu that %s read: %s.", n, n == 1 ? "was" : "were", list);
     }
     return rc < 0 ? rc : n > 0;
 }

@@ -321,7 +321,7 @@ struct kb_toolkit {
 enum kb_gpu_kind {
     KB_GPU_CARD,
     KB_GPU_CHIP,   // "GA106": every card with it has the same capability
-    KB_GPU_MODULE, // Jetson
+    KB_GPU_MODULE, // Jetson, DGX Spark
 };
 
 enum kb_vendor { KB_VENDOR_NVIDIA, KB_VENDOR_AMD };
