@@ -77,8 +77,8 @@ struct plan_way {
     VEC(const struct diag_finding *) mends; // the findings that are gone with it
     VEC(struct plan_request) proof; // what failed or ended at a wrong file, and where it ends
     size_t n_kept;                  // requests that were right and end at the same file as before
-    size_t
-        n_coming; // libraries that are not installed yet, and that it makes findable once they are
+    /* Libraries that are not installed yet, and that it makes findable once they are. */
+    size_t n_coming;
     size_t n_moved; // requests that were right and end at another file, also right: in `proof`
     VEC(const struct diag_finding *) leaves; // warnings that stand with it where an error stood
     const char *unproved;      // why the model could not try it (packages, the driver), or NULL
