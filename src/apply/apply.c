@@ -421,8 +421,8 @@ const struct plan_way *apply_best(struct model *m, const struct plan *plan,
 {
     const struct plan_way *best = NULL;
     const char *first = NULL;
-    bool of_place =
-        false; // `first` is about the place: what another option permits fails there, too
+    // Whether `first` is about the place: what another option permits fails there, too.
+    bool of_place = false;
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct plan_way *way = &plan->ways.items[i];
         const char *steps = steps_objection(m, way, o);
