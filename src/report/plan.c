@@ -337,19 +337,9 @@ static void rest_text(const struct out *o, const struct model *m, const struct p
     }
 }
 
-/* The number of the way that --apply would take, of those up to a reach: the first that mends most;
- * 0: there is none. */
-static size_t applied(const struct plan *plan, enum plan_reach reach)
+static size_t number_of(const struct plan *plan, const struct plan_way *way)
 {
-    size_t best = 0;
-    for (size_t i = 0; i < plan->ways.n; i++) {
-        const struct plan_way *way = &plan->ways.items[i];
-        bool may = way->reach == PLAN_FILES || way->reach == reach;
-        if (may && plan_way_is_better(plan, way, best ? &plan->ways.items[best - 1] : NULL)) {
-            best = i + 1;
-        }
-    }
-    return best;
+    return (size_t)(way - plan->ways.items) + 1;
 }
 
 /* "gpumend fix /opt/v --import torch --apply" */
@@ -363,31 +353,39 @@ static const char *again(const struct model *m, const struct report_target *targ
                                                     *options && *option ? " " : "", option)));
 }
 
-static void next_text(const struct out *o, const struct model *m, const struct plan *plan,
-                      const struct report_target *target)
+static void applied_text(const struct out *o, const struct plan *plan, const char *command,
+                         const struct plan_way *way)
 {
-    size_t files = applied(plan, PLAN_FILES), packages = applied(plan, PLAN_PIP);
+    fprintf(o->file,
+            "  %s\n      carries out repair %zu (--select N: another one); --undo takes it back\n",
+            command, number_of(plan, way));
+}
+
+static void next_text(const struct out *o, const struct model *m, const struct plan *plan,
+                      const struct report_target *target, const struct report_applied *applied)
+{
     const struct plan_way *start = plan_best(plan, PLAN_FOR_ONE_START);
     if (start) {
         fprintf(o->file, "  gpumend run -- COMMAND\n      starts a program with repair %zu\n",
-                (size_t)(start - plan->ways.items) + 1);
+                number_of(plan, start));
     }
-    if (files) {
-        fprintf(
-            o->file,
-            "  %s\n      carries out repair %zu (--select N: another one); --undo takes it back\n",
-            again(m, target, "fix", "--apply"), files);
+    if (applied->files) {
+        applied_text(o, plan, again(m, target, "fix", "--apply"), applied->files);
     }
-    if (packages != files) {
-        fprintf(
-            o->file,
-            "  %s\n      carries out repair %zu (--select N: another one); --undo takes it back\n",
-            again(m, target, "fix", "--apply --packages"), packages);
+    if (applied->packages && applied->packages != applied->files) {
+        applied_text(o, plan, again(m, target, "fix", "--apply --packages"), applied->packages);
+    }
+    if (!applied->files && !applied->packages && applied->why &&
+        (plan_best(plan, PLAN_FILES) || plan_best(plan, PLAN_PIP))) {
+        fprintf(o->file, "  %s\n", again(m, target, "fix", "--apply"));
+        fprintf(o->file, "      ");
+        out_wrap(o, 6, arena_printf(m->arena, "carries out nothing here: %s", applied->why));
     }
 }
 
 void report_plan_text(const struct out *o, const struct model *m, const struct diag_report *r,
-                      const struct plan *plan, const struct report_target *target)
+                      const struct plan *plan, const struct report_target *target,
+                      const struct report_applied *applied)
 {
     report_target_text(o, m, target);
     if (r->findings.n) {
@@ -409,6 +407,6 @@ void report_plan_text(const struct out *o, const struct model *m, const struct d
     } else {
         fprintf(o->file, "%zu repair%s, the least invasive first; nothing was changed\n",
                 plan->ways.n, plan->ways.n == 1 ? "" : "s");
-        next_text(o, m, plan, target);
+        next_text(o, m, plan, target, applied);
     }
 }

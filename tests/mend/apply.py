@@ -412,6 +412,9 @@ def world_writable(w):
     said = w.gpumend("check", w.prefix, status=1)
     expect("gpumend run" in said and "for good" not in said, "check advises what is refused: " + said)
     expect("anyone may write" in w.gpumend("fix", w.prefix, "--apply", status=3), "another reason is named")
+    said = re.sub(r"\s+", " ", w.gpumend("fix", w.prefix, status=1))
+    expect("carries out nothing here" in said and "anyone may write" in said and "carries out repair" not in said,
+           "fix names what --apply refuses: " + said)
     as_before(w, "refused")
 
 
