@@ -175,6 +175,11 @@ int form_branches(struct ask *k, struct gm_err *err)
     struct kb_drivers d;
     const char *kind = question_branch_kind(k->q);
     struct ask_table t = {.heads = {"branch", "ends", ""}, .columns = 3, .named = 1};
+    if (question_has(k->q, "supported maintained")) {
+        ask_missing(k, "which branches are still supported depends on the day; \"driver branches\" "
+                       "lists them with their ends");
+        return 0;
+    }
     int rc = kb_drivers(k->kb, &d, err);
     for (size_t i = 0; rc == 0 && i < d.n; i++) {
         const struct kb_driver *row = &d.rows[i];
