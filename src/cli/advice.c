@@ -11,11 +11,13 @@ const char *cli_shadow_folder(struct cli_target *t, const struct model *m)
     const char *cache = folder_of_cache(&t->arena, cli_env_get(&t->env, "XDG_CACHE_HOME"),
                                         cli_env_get(&t->env, "HOME"));
     const char *key = m->env && m->env->prefix ? m->env->prefix : m->target_file;
-    /* A printed command makes it and puts it first in LD_LIBRARY_PATH. */
-    const char *safe = cache && key ? folder_safe_path(&t->arena, cache, NULL) : NULL;
-    return safe ? arena_printf(&t->arena, "%s/shadow/%016lx", safe,
-                               (unsigned long)str_hash(key, strlen(key)))
-                : NULL;
+    /* A printed command makes it and puts it first in LD_LIBRARY_PATH. What is read from a snapshot
+     * asks nothing of this machine. */
+    bool asks = !t->asked.replay && cache;
+    const char *safe = asks ? folder_safe_path(&t->arena, cache, NULL) : cache;
+    return safe && key ? arena_printf(&t->arena, "%s/shadow/%016lx", safe,
+                                      (unsigned long)str_hash(key, strlen(key)))
+                       : NULL;
 }
 
 /* Another system's target, or another start than this shell's, is not what a command that is given
