@@ -63,13 +63,14 @@ static struct winldr_table table_for(struct arena *a, size_t n)
     return t;
 }
 
-static void table_put(struct arena *a, struct winldr_table *t, uint64_t hash, void *item)
+static void table_put(struct arena *a, struct winldr_table *t, uint64_t hash, const char *key,
+                      void *item)
 {
     if (2 * t->n >= t->size) {
         struct winldr_table larger = table_for(a, t->size);
         for (size_t i = 0; i < t->size; i++) {
             if (t->slots[i].item) {
-                table_put(a, &larger, t->slots[i].hash, t->slots[i].item);
+                table_put(a, &larger, t->slots[i].hash, t->slots[i].key, t->slots[i].item);
             }
         }
         *t = larger;
@@ -78,17 +79,27 @@ static void table_put(struct arena *a, struct winldr_table *t, uint64_t hash, vo
     while (t->slots[at].item) {
         at = (at + 1) & (t->size - 1);
     }
-    t->slots[at] = (struct winldr_slot){hash, item};
+    t->slots[at] = (struct winldr_slot){hash, key, item};
     t->n++;
 }
 
-/* The next item with this hash; *at is 0 before the first.
- * NULL: there are no more. */
-static void *table_next(const struct winldr_table *t, uint64_t hash, size_t *at)
+/* The next slot with this hash; *at is 0 before the first. NULL: there are no more. */
+static const struct winldr_slot *table_next(const struct winldr_table *t, uint64_t hash, size_t *at)
 {
     while (t->size) {
         const struct winldr_slot *slot = &t->slots[(hash + (*at)++) & (t->size - 1)];
         if (!slot->item || slot->hash == hash) {
+            return slot->item ? slot : NULL;
+        }
+    }
+    return NULL;
+}
+
+static void *table_find(const struct winldr_table *t, uint64_t hash, const char *key)
+{
+    const struct winldr_slot *slot;
+    for (size_t at = 0; (slot = table_next(t, hash, &at));) {
+        if (strcmp(slot->key, key) == 0) {
             return slot->item;
         }
     }
@@ -100,31 +111,30 @@ static void *table_next(const struct winldr_table *t, uint64_t hash, size_t *at)
 static struct winldr_folder *folder_at(struct winldr_files *f, const char *place)
 {
     uint64_t hash = str_hash(place, strlen(place));
-    struct winldr_folder *folder;
-    for (size_t at = 0; (folder = table_next(&f->folders, hash, &at));) {
-        if (strcmp(folder->place, place) == 0) {
-            return folder;
-        }
+    struct winldr_folder *folder = table_find(&f->folders, hash, place);
+    if (folder) {
+        return folder;
     }
     folder = arena_alloc(f->arena, sizeof *folder);
     folder->place = arena_strdup(f->arena, place);
     folder->error = root_list(f->root, f->arena, place, NAMES_MAX, NULL, &folder->names);
     folder->by_name = table_for(f->arena, folder->names.n);
     for (size_t i = 0; i < folder->names.n; i++) {
-        table_put(f->arena, &folder->by_name, winldr_name_hash(str_of(folder->names.names[i])),
-                  folder->names.names[i]);
+        char *name = folder->names.names[i];
+        table_put(f->arena, &folder->by_name, winldr_name_hash(str_of(name)), name, name);
     }
-    table_put(f->arena, &f->folders, hash, folder);
+    table_put(f->arena, &f->folders, hash, folder->place, folder);
     return folder;
 }
 
 /* The name as the folder has it: what is written, else the first that differs in case alone. */
 static const char *name_in_folder(const struct winldr_folder *folder, struct str part)
 {
-    const char *found = NULL, *item;
+    const char *found = NULL;
+    const struct winldr_slot *slot;
     uint64_t hash = winldr_name_hash(part);
-    for (size_t at = 0; (item = table_next(&folder->by_name, hash, &at));) {
-        struct str name = str_of(item);
+    for (size_t at = 0; (slot = table_next(&folder->by_name, hash, &at));) {
+        struct str name = str_of(slot->key);
         if (str_eq(name, part)) {
             return name.s;
         }
@@ -254,16 +264,14 @@ static void look_at_place(struct winldr_files *f, struct winldr_entry *e)
 struct winldr_entry *winldr_files_get(struct winldr_files *f, const char *path)
 {
     uint64_t hash = str_hash(path, strlen(path));
-    struct winldr_entry *e;
-    for (size_t at = 0; (e = table_next(&f->entries, hash, &at));) {
-        if (strcmp(e->path, path) == 0) {
-            return e;
-        }
+    struct winldr_entry *e = table_find(&f->entries, hash, path);
+    if (e) {
+        return e;
     }
     e = arena_alloc(f->arena, sizeof *e);
     e->path = arena_strdup(f->arena, path);
     look_at_place(f, e);
-    table_put(f->arena, &f->entries, hash, e);
+    table_put(f->arena, &f->entries, hash, e->path, e);
     return e;
 }
 

@@ -73,6 +73,7 @@ struct winldr_map { // unmapped by winldr_files_close()
 /* What was asked for, by a hash of its name. */
 struct winldr_slot {
     uint64_t hash;
+    const char *key;
     void *item; // NULL: free
 };
 struct winldr_table {
