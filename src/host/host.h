@@ -209,6 +209,7 @@ struct host_container {
 struct host_setting {
     const char *name, *value;
 };
+typedef VEC(struct host_setting) host_settings;
 
 enum { HOST_WINDOWS_USERS_MAX = 64 };
 
@@ -220,11 +221,11 @@ struct host_windows_toolkit {
 };
 
 struct host_windows_user {
-    const char *name;                   // of the folder below C:\Users
-    struct host_fact path;              // the user's own PATH; value
-    bool is_read, is_dirty;             // its hive was read; it was not written to the end
-    VEC(struct host_setting) variables; // those that matter to GPUs, as this user has set them
-    VEC(struct host_setting) python;    // those of Python, likewise
+    const char *name;        // of the folder below C:\Users
+    struct host_fact path;   // the user's own PATH; value
+    bool is_read, is_dirty;  // its hive was read; it was not written to the end
+    host_settings variables; // those that matter to GPUs, as this user has set them
+    host_settings python;    // those of Python, likewise
 };
 struct host_windows_python {   // of the registry
     const char *company, *tag; // "PythonCore", "3.12-32"
@@ -249,7 +250,7 @@ struct host_windows {
     host_texts known_dlls;        // of the registry; empty: not known
     VEC(struct host_windows_toolkit) toolkits;
     VEC(struct host_windows_user) users;
-    VEC(struct host_setting) python;         // variables of Python, of all users
+    host_settings python;                    // variables of Python, of all users
     VEC(struct host_windows_python) pythons; // in the order of the registry, a user's last
 };
 
@@ -381,9 +382,9 @@ struct host {
     VEC(struct host_gpu) gpus;    // by PCI address; WSL's and Tegra's last
     host_texts other_displays;    // adapters that compute nothing: "ASPEED ... at 0000:05:00.0"
     struct host_fact environment; // /proc/self/environ could be read
-    VEC(struct host_setting) variables; // those that matter to GPUs
-    VEC(struct host_problem) problems;  // of the engines: what keeps containers from the GPUs
-    host_texts notes;                   // bounds that were reached, files that could not be read
+    host_settings variables;      // those that matter to GPUs
+    VEC(struct host_problem) problems; // of the engines: what keeps containers from the GPUs
+    host_texts notes;                  // bounds that were reached, files that could not be read
 };
 
 /* Reads everything. GM_ERR_LOOK when nothing of the machine can be seen below the root: neither
@@ -436,10 +437,11 @@ bool host_has_nvidia_card(const struct host *h);
 /* Whether the only GPU of NVIDIA is that of a Tegra, with whatever driver. */
 bool host_has_tegra_alone(const struct host *h);
 
-/* The release of the driver that CUDA uses, or NULL: it is not known. On a Tegra the module nvidia
- * tells nothing: it is Thor's driver, 580.00 with CUDA 13.0, where one for PCI would have to be
- * 580.65.06; and beside nvgpu it drives the display, is called 540.4.0, or 35.3.1 as L4T is, and
- * libcuda is of CUDA 12.6 [nix-community/nixGL#139; modular/mojo-gpu-puzzles#257]. */
+/* The release of the driver that CUDA uses, or NULL: it is not known. On a Tegra the release of the
+ * module nvidia does not say it. Thor's is 580.00 and has CUDA 13.0, for which a driver for PCI has
+ * to be 580.65.06. Beside nvgpu the module drives the display only: it is called 540.4.0, or 35.3.1
+ * after L4T, while libcuda has CUDA 12.6 [nix-community/nixGL#139; modular/mojo-gpu-puzzles#257].
+ */
 const char *host_nvidia_release(const struct host *h);
 
 /* Whether this libcuda (a real path) is that of the driver for GPUs on PCI, where the GPU is part

@@ -166,11 +166,22 @@ static const char *variable_value(const struct scope *s, const struct hive *h, s
     return value && has_type(s->w, h, key, name, HIVE_EXPAND_SZ) ? expand(s, value) : value;
 }
 
+/* Those of the names that the key has. */
+static void add_settings(const struct scope *s, const struct hive *h, struct hive_key key,
+                         const char *const *names, size_t n, host_settings *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *value = variable_value(s, h, key, names[i]);
+        if (value) {
+            VEC_PUSH(s->w->l->arena, ret, (struct host_setting){names[i], value});
+        }
+    }
+}
+
 /* ------------------------------------------------------------------ all users, and each */
 
 static void read_common(struct windows_look *w)
 {
-    struct arena *a = w->l->arena;
     struct host *h = w->l->host;
     const struct scope s = {.w = w};
     struct hive_key key;
@@ -189,18 +200,8 @@ static void read_common(struct windows_look *w)
         h->cpu.cores_online = h->cpu.cores = host_amount(w->hive.where, cores);
     }
     h->environment = host_yes(w->hive.where, NULL);
-    for (size_t i = 0; i < N_KEPT; i++) {
-        const char *value = variable_value(&s, &w->system, key, kept[i]);
-        if (value) {
-            VEC_PUSH(a, &h->variables, (struct host_setting){kept[i], value});
-        }
-    }
-    for (size_t i = 0; i < N_OF_PYTHON; i++) {
-        const char *value = variable_value(&s, &w->system, key, of_python[i]);
-        if (value) {
-            VEC_PUSH(a, &h->windows.python, (struct host_setting){of_python[i], value});
-        }
-    }
+    add_settings(&s, &w->system, key, kept, N_KEPT, &h->variables);
+    add_settings(&s, &w->system, key, of_python, N_OF_PYTHON, &h->windows.python);
 }
 
 static void read_user(struct windows_look *w, const char *name)
@@ -227,17 +228,9 @@ static void read_user(struct windows_look *w, const char *name)
                     : rc < 0 ? host_unknown(file.where, arena_strdup(a, err.text))
                              : host_no(file.where, "this user has no variables");
     }
-    for (size_t i = 0; rc > 0 && i < N_KEPT; i++) {
-        const char *value = variable_value(&s, &h, s.user_key, kept[i]);
-        if (value) {
-            VEC_PUSH(a, &user.variables, (struct host_setting){kept[i], value});
-        }
-    }
-    for (size_t i = 0; rc > 0 && i < N_OF_PYTHON; i++) {
-        const char *value = variable_value(&s, &h, s.user_key, of_python[i]);
-        if (value) {
-            VEC_PUSH(a, &user.python, (struct host_setting){of_python[i], value});
-        }
+    if (rc > 0) {
+        add_settings(&s, &h, s.user_key, kept, N_KEPT, &user.variables);
+        add_settings(&s, &h, s.user_key, of_python, N_OF_PYTHON, &user.python);
     }
     host_windows_read_pythons(w, &h, "Software\\Python", name, file.where);
     VEC_PUSH(a, &w->l->host->windows.users, user);
