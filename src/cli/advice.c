@@ -68,6 +68,17 @@ static void take_better(struct report_repair *best, const struct plan *plan,
     }
 }
 
+struct report_applied cli_applied(struct cli_target *t, struct model *m, const struct plan *plan,
+                                  bool is_system)
+{
+    struct apply_options o = {
+        .what = "fix", .is_system = is_system, .env = t->asked.env, .n_env = t->asked.n_env};
+    struct report_applied applied = {.files = apply_best(m, plan, &o, NULL)};
+    o.packages = true;
+    applied.packages = apply_best(m, plan, &o, &applied.why);
+    return applied;
+}
+
 /* The least invasive first: one that reaches further has to mend more. */
 static void advise_for_good(struct cli_target *t, struct model *m, const struct plan *plan,
                             struct report_repair *ret)
@@ -78,10 +89,9 @@ static void advise_for_good(struct cli_target *t, struct model *m, const struct 
     if (hook && !apply_objection(m, hook, &o)) {
         take_better(ret, plan, hook, arena_printf(&t->arena, "gpumend enable %s", words));
     }
-    take_better(ret, plan, apply_best(m, plan, &o, NULL),
-                arena_printf(&t->arena, "gpumend fix --apply %s", words));
-    o.packages = true;
-    take_better(ret, plan, apply_best(m, plan, &o, NULL),
+    struct report_applied applied = cli_applied(t, m, plan, false);
+    take_better(ret, plan, applied.files, arena_printf(&t->arena, "gpumend fix --apply %s", words));
+    take_better(ret, plan, applied.packages,
                 arena_printf(&t->arena, "gpumend fix --apply --packages %s", words));
 }
 

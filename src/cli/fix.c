@@ -92,17 +92,6 @@ static void make_plan(struct fix *c)
     plan_make(&c->target.model, &c->report, &o, &c->plan);
 }
 
-static struct report_applied fix_applied(struct fix *c)
-{
-    struct model *m = &c->target.model;
-    struct apply_options o = {
-        .what = "fix", .is_system = c->is_system, .env = c->t.asked.env, .n_env = c->t.asked.n_env};
-    struct report_applied applied = {.files = apply_best(m, &c->plan, &o, NULL)};
-    o.packages = true;
-    applied.packages = apply_best(m, &c->plan, &o, &applied.why);
-    return applied;
-}
-
 static int fix_print(struct fix *c)
 {
     struct model *m = &c->target.model;
@@ -119,7 +108,7 @@ static int fix_print(struct fix *c)
     } else {
         struct out out;
         out_init(&out, stdout);
-        struct report_applied applied = fix_applied(c);
+        struct report_applied applied = cli_applied(&c->t, m, &c->plan, c->is_system);
         report_plan_text(&out, m, &c->report, &c->plan, &shown, &applied);
     }
     return c->plan.ways.n || c->plan.left.n        ? CLI_FINDINGS
