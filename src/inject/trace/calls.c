@@ -1,6 +1,6 @@
 /*
- * What stands in front of dlopen, dlmopen, the functions that change variables, and dlerror: it
- * notes the call and jumps on.
+ * The stubs that a program calls in place of dlopen, dlmopen, dlerror and the functions that change
+ * variables. A stub records the call and jumps to the function.
  */
 #include <elf.h>
 #include <link.h>

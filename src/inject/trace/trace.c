@@ -4,13 +4,11 @@
  * docs/json.md).
  *
  * It looks and never changes what it looks at:
- *   - No library, no thread-local data, no memory of the program's malloc, no errno: system calls
- * alone.
- *   - dlopen and dlmopen choose the search path by the address that they return to, so what stands
- * in front of them here notes the call and jumps on; nothing is put between caller and loader. So
- *     what came of a call is not seen by itself, but by what is opened and closed after it, and by
- *     the text that dlerror gives.
- *   - Whose file the descriptor is, is asked before each line: a program may close all of them.
+ *   - It makes system calls only: no library, no thread-local data, no malloc, no errno.
+ *   - dlopen and dlmopen choose the search path by the address that they return to. The stubs
+ *     (calls.c) therefore record the call and jump; nothing is between the caller and the loader.
+ *     The result of a call shows in what is opened and closed after it, and in dlerror's text.
+ *   - Before each line it checks that the descriptor is still its own: a program may close it.
  *   - What cannot be written is counted for the supervisor (inject/loss_page.h).
  *
  * The interface is that of rtld-audit(7). la_objsearch is told each name before it is looked for
