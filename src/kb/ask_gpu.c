@@ -165,7 +165,7 @@ int form_gpu_does(struct ask *k, struct gm_err *err)
     return 1;
 }
 
-/* A machine is called by a name of its own, as is its GPU: of a list, the latter counts. */
+/* A module and its GPU may each have a row ("DGX Spark", "GB10"): a list counts the GPU only. */
 static bool has_listed_card(const struct kb_gpus *gpus, const struct kb_gpu *module)
 {
     bool is = module->kind == KB_GPU_MODULE && module->chips.n;

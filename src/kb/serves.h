@@ -57,7 +57,9 @@ struct kb_isa {
 /* `driver` NULL, and an area that cannot be loaded: cannot be determined. */
 struct kb_isa kb_isa_of_driver(struct kb *kb, const char *driver);
 
-/* The newest that the driver of a CUDA ("12.6") compiles; 0: not known, NULL as well. */
+/* The newest PTX ISA that the driver of a CUDA release ("12.6") compiles; 0: unknown, also for
+ * NULL.
+ */
 unsigned kb_isa_of_cuda(struct kb *kb, const char *cuda);
 
 /* The oldest driver that knows a PTX ISA, as the toolkit that it came with; or NULL. */
