@@ -305,8 +305,7 @@ static bool pieces_allowed(const struct call *c, struct str text, char separator
     return allowed;
 }
 
-/* What is looked up or read because a variable names it, or because a library is asked for by its
- * path, the caller of the tool has named. */
+/* The value of a variable and the path of a library name files as well, which must be allowed. */
 static bool text_allowed(const struct call *c, const struct parameter *p, const char *text)
 {
     if (c->in_root || !is_limited(c)) {
