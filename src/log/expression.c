@@ -297,9 +297,24 @@ static const struct set *single_set(const struct tree *t)
     return t->kind == TREE_SET ? &t->set : NULL;
 }
 
+static struct tree *tree_of_look(struct reader *p, struct tree *inner, bool behind, bool negated);
+
+/* Where none of several may stand, each may not: (?!a|bc) is (?!a)(?!bc). */
+static struct tree *tree_of_looks(struct reader *p, const struct tree *either, bool behind)
+{
+    struct tree *all = tree_new(p, TREE_SEQUENCE);
+    for (size_t i = 0; i < either->parts.n; i++) {
+        tree_append(p, all, tree_of_look(p, either->parts.items[i], behind, true));
+    }
+    return all;
+}
+
 /* What is looked at counts where it is one character, and (?=...) by itself. */
 static struct tree *tree_of_look(struct reader *p, struct tree *inner, bool behind, bool negated)
 {
+    if (negated && inner->kind == TREE_EITHER) {
+        return tree_of_looks(p, inner, behind);
+    }
     const struct set *set = single_set(inner);
     struct tree *t = tree_new(p, set ? TREE_LOOK : TREE_SEQUENCE);
     t->behind = behind;

@@ -31,6 +31,11 @@ static const struct row rows[] = {
     {"^(?:Out ?\\[\\d+\\]: ?)?(?:False|None)$", "x = False", false},
     {"(?<![\\w-])cuda(?!\\w)", "x cuda-x", true},
     {"(?<![\\w-])cuda(?!\\w)", "my-cuda, cudart", false},
+    {"\\bDebian\\b(?![\\w.-]*/|:)", "adding debian:x.pem", false},
+    {"\\bDebian\\b(?![\\w.-]*/|:)", "adding debian: x, and debian", true},
+    {"(?<!of|-)cuda", "of cuda, no-cuda", true}, // more than one character counts for nothing
+    {"(?<!of|-)cuda", "no-cuda", false},
+    {"(?!|x)y", "y", true},
     {"(?<=/)Xorg\\b", "/usr/bin/Xorg", true},
     {"(?<=/)Xorg\\b", "Xorg", false},
     {"driver v?(?P<v>[3-6]\\d\\d(?:\\.\\d{1,3}){0,2})\\b", "Driver 535.104.05", true},
