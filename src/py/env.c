@@ -42,7 +42,7 @@ const char *py_env_version(struct arena *a, const struct py_env *e)
 
 /* What pyvenv.cfg says; texts are empty where it says nothing. */
 struct config {
-    struct str home, version, implementation;
+    struct str home, version, implementation, prompt;
     bool virtualenv, uv, system_site;
 };
 
@@ -56,6 +56,7 @@ static void config_set(struct config *c, struct str key, struct str value)
         {"version", &c->version},
         {"version_info", &c->version},
         {"implementation", &c->implementation},
+        {"prompt", &c->prompt},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (str_eq_nocase(key, str_of(texts[i].key))) {
@@ -79,6 +80,15 @@ static void config_parse(struct str text, struct config *ret)
             config_set(ret, str_trim(key), str_trim(line));
         }
     }
+}
+
+/* virtualenv 20 writes a prompt as it is, 21 within quotes; NULL: it names none. */
+static const char *unquoted(struct arena *a, struct str prompt)
+{
+    if (prompt.n >= 2 && prompt.s[0] == '"' && prompt.s[prompt.n - 1] == '"') {
+        prompt = (struct str){prompt.s + 1, prompt.n - 2};
+    }
+    return prompt.n ? str_dup(a, prompt) : NULL;
 }
 
 /* getpath.py: pyvenv.cfg stands beside the interpreter or one folder above it; PYTHONHOME turns
@@ -111,6 +121,7 @@ static void config_find(struct py_env *env, const struct py_env_hints *hints, st
         env->prefix = dirs[i];
         env->system_site = ret->system_site;
         env->made_by_uv = ret->uv;
+        env->prompt = unquoted(a, ret->prompt);
         if (ret->home.n == 0) {
             py_note(env, "%s has no \"home\" line; Python would not take it for an environment",
                     path);

@@ -115,6 +115,7 @@ struct py_env {
     const char *executable;      // as it would be started; NULL if there is none
     const char *executable_real; // the ELF file behind it; NULL if it cannot be reached
     const char *config;          // pyvenv.cfg, or NULL
+    const char *prompt;          // of pyvenv.cfg, or NULL
     bool made_by_uv;
     const char *manager; // "uv", "pixi", "conda", "poetry", "pdm", "pipenv": the tool that keeps
                          // it, by what it leaves there and beside it; NULL: none is known

@@ -28,7 +28,7 @@ const char *py_manager_pdm(struct py_env *env, const char *project)
 }
 
 /* An environment in a project's folder: pdm by the file that names it, uv by pyvenv.cfg and its
- * lock, poetry by its lock. */
+ * lock, poetry by its lock (and by the prompt of its environments, anywhere). */
 static const char *of_project(struct py_env *env, const char *project)
 {
     const char *pdm = py_manager_pdm(env, project);
@@ -36,6 +36,15 @@ static const char *of_project(struct py_env *env, const char *project)
            : beside(env, project, "poetry.lock")                                      ? "poetry"
            : beside(env, project, "Pipfile.lock")                                     ? "pipenv"
                                                                                       : NULL;
+}
+
+/* poetry's own prompt, "NAME-py3.12" (its documentation, virtualenvs.prompt), in what virtualenv
+ * made for that Python. */
+static bool has_prompt_of_poetry(struct py_env *env)
+{
+    const char *prompt = env->prompt ? strrchr(env->prompt, '-') : NULL;
+    return env->kind == PY_ENV_VIRTUALENV && prompt && prompt > env->prompt &&
+           strcmp(prompt, arena_printf(env->arena, "-py%d.%d", env->major, env->minor)) == 0;
 }
 
 /* Folders of their own: poetry's "cache-dir"/virtualenvs, pdm's "venv.location", pipenv's
@@ -68,6 +77,9 @@ void py_manager(struct py_env *env)
     }
     if (!env->manager && env->made_by_uv) {
         env->manager = "uv";
+    }
+    if (!env->manager && has_prompt_of_poetry(env)) {
+        env->manager = "poetry";
     }
 }
 

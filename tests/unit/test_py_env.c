@@ -321,6 +321,15 @@ static void test_managers(void **state)
 {
     struct tree *t = *state;
     static const char venv[] = "home = /usr/bin\nversion = 3.12.1\n";
+    // poetry 2.5.1 with virtualenv 21.15, poetry 1.4.2 with virtualenv 20.21.
+    static const char quoted[] = "home = /usr/bin\nversion = 3.12.1\nvirtualenv = 21.15.11\n"
+                                 "prompt = \"demo-py3.12\"\n";
+    static const char bare[] = "home = /usr/bin\nversion_info = 3.12.1.final.0\n"
+                               "virtualenv = 20.21.1\nprompt = demo-py3.12\n";
+    static const char foreign[] = "home = /usr/bin\nversion = 3.12.1\nvirtualenv = 21.15.11\n"
+                                  "prompt = \"demo-py3.11\"\n";
+    static const char by_venv[] = "home = /usr/bin\nversion = 3.12.1\n"
+                                  "prompt = 'demo-py3.12'\n";
     static const char by_uv[] = "home = /usr/bin\nuv = 0.13.9\nversion_info = 3.12.1\n";
     static const struct {
         const char *folder, *config, *file, *text, *manager;
@@ -336,6 +345,11 @@ static void test_managers(void **state)
          "/h/.local/share/virtualenvs/x-UVhL3WKa/.project", "/x", "pipenv"},
         {"/h/.local/share/virtualenvs/mine", venv, NULL, NULL, NULL},
         {"/pip/.venv", venv, "/pip/Pipfile.lock", "{}", "pipenv"},
+        {"/po2/.venv", quoted, "/po2/pyproject.toml", "[tool.poetry]\n", "poetry"},
+        {"/c/virtualenvs/x-mtU2wzsS-py3.12", bare, NULL, NULL, "poetry"}, // its own "cache-dir"
+        {"/other/version", foreign, NULL, NULL, NULL}, // a prompt that names another Python
+        {"/no/virtualenv", by_venv, NULL, NULL, NULL}, // poetry uses virtualenv
+        {"/pyproject/.venv", venv, "/pyproject/pyproject.toml", "[tool.poetry]\n", NULL},
         {"/po/other", venv, NULL, NULL, NULL}, // not the name under which poetry makes it
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
