@@ -224,6 +224,7 @@ static void add_inventory(struct container_work *w)
     const struct kb_driver *newest =
         w->s->driver ? kb_newest_toolkit(&drivers, w->s->driver) : NULL;
     w->s->driver_cuda = newest ? minor_release(w->a, newest->cuda) : NULL;
+    w->s->driver_cuda_or_newer = newest && kb_driver_may_exceed(&drivers, w->s->driver, newest);
     if (w->q->model->processes.n) {
         add_cuda(w, &drivers, model_torch(w->q->model)->cuda, "torch was built for it");
     }

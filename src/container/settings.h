@@ -128,10 +128,11 @@ struct container_settings {
     struct container_item selector; // of a claim: an expression of CEL; value NULL: any device
     struct container_item runtime_class;
     VEC(struct container_trial) trials;
-    const char *program;     // of the host: this executable, or NULL
-    const char *driver;      // version of the host's NVIDIA driver, or NULL: not known
-    const char *driver_from; // the file, or why it is not known
-    const char *driver_cuda; // the newest CUDA that goes with it: "12.4", or NULL: not known
+    const char *program;       // of the host: this executable, or NULL
+    const char *driver;        // version of the host's NVIDIA driver, or NULL: not known
+    const char *driver_from;   // the file, or why it is not known
+    const char *driver_cuda;   // the newest CUDA that goes with it: "12.4", or NULL: not known
+    bool driver_cuda_or_newer; // that is the least: it may be of a newer one
     VEC(struct container_fit) fits;
     const char *user;      // of the image, or NULL: root, or not known
     container_items image; // lines for the image's Dockerfile

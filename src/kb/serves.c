@@ -76,6 +76,12 @@ bool kb_driver_reaches_all(const struct kb_drivers *d, const char *driver)
     return true;
 }
 
+bool kb_driver_may_exceed(const struct kb_drivers *d, const char *driver,
+                          const struct kb_driver *newest)
+{
+    return atoi(newest->linux_min) != atoi(driver) || kb_driver_reaches_all(d, driver);
+}
+
 const struct kb_driver *kb_driver_minor(const struct kb_drivers *d, const char *cuda)
 {
     for (size_t i = 0; i < d->n; i++) {

@@ -21,6 +21,11 @@ const struct kb_driver *kb_newest_toolkit(const struct kb_drivers *d, const char
 /* Whether a driver is enough for every toolkit that is known: perhaps for newer ones, too. */
 bool kb_driver_reaches_all(const struct kb_drivers *d, const char *driver);
 
+/* Whether the CUDA of a driver may be newer than that of `newest`, its newest toolkit: the driver
+ * reaches all, or is of a branch without a toolkit (565.57.01 is of CUDA 12.7 [its nvidia-smi]). */
+bool kb_driver_may_exceed(const struct kb_drivers *d, const char *driver,
+                          const struct kb_driver *newest);
+
 /* The floor of minor-version compatibility for the major of a CUDA ("12", "12.4.1"), which begins
  * with CUDA 11; NULL: not known. */
 const struct kb_driver *kb_driver_minor(const struct kb_drivers *d, const char *cuda);

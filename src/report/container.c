@@ -117,9 +117,10 @@ static void print_inventory(const struct out *o, struct arena *a,
                      s->driver
                          ? arena_printf(a,
                                         "Driver of the host: %s (%s); the newest CUDA it supports: "
-                                        "%s",
+                                        "%s%s",
                                         s->driver, s->driver_from ? s->driver_from : "",
-                                        s->driver_cuda ? s->driver_cuda : "unknown")
+                                        s->driver_cuda ? s->driver_cuda : "unknown",
+                                        s->driver_cuda_or_newer ? " or newer" : "")
                          : arena_printf(a, "Driver of the host: unknown (%s)",
                                         s->driver_from ? s->driver_from : "no file names it"));
     for (size_t i = 0; i < s->fits.n; i++) {
@@ -233,9 +234,10 @@ static void set_proof(json_t *doc, struct arena *a, const struct container_setti
     (void)json_object_set_new(doc, "lines", out_json_text(a, lines));
     (void)json_object_set_new(doc, "trials", trials);
     (void)json_object_set_new(doc, "inventory",
-                              json_pack("{s:o, s:o, s:o}", "driver", out_json_text(a, s->driver),
-                                        "driver_cuda", out_json_text(a, s->driver_cuda), "image",
-                                        fits));
+                              json_pack("{s:o, s:o, s:b, s:o}", "driver",
+                                        out_json_text(a, s->driver), "driver_cuda",
+                                        out_json_text(a, s->driver_cuda), "driver_cuda_or_newer",
+                                        s->driver_cuda_or_newer, "image", fits));
 }
 
 json_t *report_container_json(struct arena *a, const struct container_settings *s,

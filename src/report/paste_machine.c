@@ -145,9 +145,10 @@ static void cuda_line(struct paste *p, const char *driver)
     }
     const struct kb_driver *best = kb_newest_toolkit(&d, driver);
     paste_line(p, "CUDA of driver",
-               best ? arena_printf(p->a, "up to %s%s (driver %s)", best->title,
-                                   kb_driver_reaches_all(&d, driver) ? " or newer" : "", driver)
-                    : paste_unknown(p, "no release notes name this driver"));
+               best
+                   ? arena_printf(p->a, "up to %s%s (driver %s)", best->title,
+                                  kb_driver_may_exceed(&d, driver, best) ? " or newer" : "", driver)
+                   : paste_unknown(p, "no release notes name this driver"));
 }
 
 static void nvidia(struct paste *p, const struct host *h)

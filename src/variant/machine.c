@@ -86,9 +86,7 @@ static const char *cuda_of(struct arena *a, const struct host *h, struct kb *kb,
         return NULL;
     }
     const struct kb_driver *toolkit = kb_newest_toolkit(&drivers, version);
-    // Not every branch came with a toolkit: 565.57.01 is of CUDA 12.7 [its nvidia-smi].
-    if (!toolkit || atoi(toolkit->linux_min) != atoi(version) ||
-        kb_driver_reaches_all(&drivers, version)) {
+    if (!toolkit || kb_driver_may_exceed(&drivers, version, toolkit)) {
         *ret_why = arena_printf(a, "the CUDA of driver %s is unknown", version);
         return NULL;
     }

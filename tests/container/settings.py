@@ -28,9 +28,10 @@ sys.path.insert(0, str(HERE.parent / "trees"))
 sys.path.insert(0, str(HERE.parent / "scenarios"))
 import cdi  # noqa: E402
 import store  # noqa: E402
+from build import merged, nvidia, system, write  # noqa: E402
 from cdi import PODMAN, check, compiled, counts, skip, tree  # noqa: E402
 from image import layout, saved  # noqa: E402
-from machines import MACHINES  # noqa: E402
+from machines import MACHINES, RTX4090  # noqa: E402
 
 ENGINES = ("docker", "podman", "compose", "kubernetes", "apptainer")
 COMMANDS = ("docker", "podman", "apptainer", "enroot", "pyxis", "nspawn")
@@ -423,7 +424,23 @@ def environment_of(folder, **packages):
     return folder
 
 
+NEWEST = (    # driver of the host, the newest CUDA that it is sure to support, whether it may be a newer one
+    ("550.90.07", "12.4", False), ("565.57.01", "12.6", True), ("999.10", None, True))
+
+
+def newest_of_driver(exe, folder):
+    for driver, cuda, or_newer in NEWEST:
+        write(merged(system(), nvidia(driver, RTX4090)), folder / driver)
+        arguments = ("docker", "--host", folder / driver, "/bin/true")
+        said = json.loads(run(exe, *arguments, "--json").stdout)["inventory"]
+        shown = run(exe, *arguments).stdout
+        check(f"driver {driver}: its CUDA", said["driver_cuda_or_newer"] == or_newer
+              and (cuda is None or said["driver_cuda"] == cuda)
+              and f"CUDA it supports: {said['driver_cuda']}{' or newer' * or_newer}\n" in shown, shown)
+
+
 def inventory(exe, folder):
+    newest_of_driver(exe, folder)
     for machine, version, release, fits, rule in FITS:
         top = tree(folder, machine)
         arguments = ("docker", "--host", top, "--env", f"CUDA_VERSION={version}", "/bin/true")

@@ -34,6 +34,7 @@ LINES_MAX = 75
 OS = "/etc/os-release"
 DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\n'
 DESKTOP = merged(system(), nvidia("550.90.07", RTX4090), {OS: DEBIAN})
+BETWEEN = merged(system(), nvidia("565.57.01", RTX4090), {OS: DEBIAN})
 MISMATCHED = merged(system(), nvidia_module("535.183.01"), nvidia_gpus(RTX4090),
                     nvidia_nodes([0]), nvidia_libraries("550.90.07"), {OS: DEBIAN})
 NVIDIA_WHEELS = {"nvidia-cuda-runtime-cu12": "12.4.127", "nvidia-nccl-cu12": "2.21.5"}
@@ -67,6 +68,11 @@ def mismatched(tree):
     tree.machine(MISMATCHED).torch("2.5.1")
 
 
+def between(tree):
+    """A driver of a branch that came with no toolkit."""
+    tree.machine(BETWEEN).torch("2.5.1+cu124")
+
+
 def amd(tree):
     tree.machine(MACHINES["mi210"][1]).torch_for("hip", "6.2.41133", "2.5.1+rocm6.2")
     tree.put(OS, DEBIAN)
@@ -81,6 +87,7 @@ WORLDS = {
                           "--env", "CUDA_HOME=/usr/local/cuda", "--env", "HF_HOME=/models",
                           "--env", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"], 1),
     "mismatched": (mismatched, [], 1),
+    "between": (between, [], None),
     "amd": (amd, ["--env", "HSA_OVERRIDE_GFX_VERSION=9.0.10"], None),
     "bare": (bare, [], None),
 }

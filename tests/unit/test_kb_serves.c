@@ -45,6 +45,31 @@ static void a_driver_knows_the_isa_of_its_toolkit(void **state)
     assert_true(newest.more);
 }
 
+/* A driver of a branch that came with no toolkit may be of a newer CUDA than all that it reaches.
+ */
+static void a_branch_without_a_toolkit(void **state)
+{
+    struct fixture *f = *state;
+    struct kb_drivers d;
+    struct gm_err err;
+    static const struct {
+        const char *driver, *toolkit;
+        bool exceeds;
+    } rows[] = {{"565.57.01", "12.6.3", true}, // 12.7, says its nvidia-smi
+                {"535.43.02", "12.1.1", true}, // a beta of R535
+                {"550.90.07", "12.4.1", false},
+                {"560.35.05", "12.6.3", false},
+                {"470", "11.4.4", false}};
+    assert_int_equal(kb_drivers(&f->kb, &d, &err), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct kb_driver *newest = kb_newest_toolkit(&d, rows[i].driver);
+        assert_non_null(newest);
+        assert_string_equal(newest->cuda, rows[i].toolkit);
+        assert_int_equal(kb_driver_may_exceed(&d, rows[i].driver, newest), rows[i].exceeds);
+    }
+    assert_true(kb_driver_may_exceed(&d, "9999.1", kb_newest_toolkit(&d, "9999.1")));
+}
+
 static void the_oldest_driver_of_an_isa(void **state)
 {
     struct fixture *f = *state;
@@ -118,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_version_of_the_isa_is_a_number),
         cmocka_unit_test_setup_teardown(a_driver_knows_the_isa_of_its_toolkit, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_branch_without_a_toolkit, setup, teardown),
         cmocka_unit_test_setup_teardown(the_oldest_driver_of_an_isa, setup, teardown),
         cmocka_unit_test(code_serves_by_its_kind),
         cmocka_unit_test(code_of_many_kinds),
