@@ -9,6 +9,7 @@
 #include "kb/serves.h"
 #include "model/package.h"
 #include "py/dist.h"
+#include "py/env.h"
 
 /* ------------------------------------------------------------------ the protocol */
 
@@ -50,7 +51,7 @@ static void add_framework(struct container_work *w)
                                      frameworks[i].package));
         trial_add_word(w, t, env->executable);
         trial_add_word(w, t, "-c");
-        trial_add_word(w, t, frameworks[i].code);
+        trial_add_word(w, t, arena_printf(w->a, PY_CODE_START "%s", frameworks[i].code));
         return;
     }
 }

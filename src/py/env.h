@@ -28,6 +28,12 @@
 #include "base/root.h"
 #include "py/version.h"
 
+/* What begins the code of a `python -c`: the working folder, to which others may be able to write,
+ * is then no place for modules. Unlike -I it leaves PYTHONPATH and the user's site folder, from
+ * which the program takes its packages, and unlike -P (3.11) every release has it. It has no
+ * quotes, so that it fits into those of any shell. */
+#define PY_CODE_START "import sys; sys.path[:] = filter(None, sys.path); "
+
 enum {
     PY_NOTES_MAX = 256,
     PY_PATHS_MAX = 1024,

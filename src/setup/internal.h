@@ -25,6 +25,7 @@ bool setup_is_container(const struct planner *p);
 const char *setup_gpu_text(const struct planner *p); // "NVIDIA H100, compute capability 9.0"
 const char *setup_word(const struct planner *p, const char *text); // for the machine's shell
 const char *setup_python_word(const struct planner *p);            // the environment's interpreter
+const char *setup_python_code(const struct planner *p, const char *code); // a command that runs it
 /* What keeps programs from the GPU, the first of them; NULL: nothing is known to. */
 const struct host_problem *setup_problem(const struct host_gpu *g);
 

@@ -226,10 +226,10 @@ void setup_settings_step(struct planner *p)
         s->why = arena_printf(p->a, "%s %s", s->why, ctranslate2_on_cpu(p));
     }
     s->seen = arena_printf(
-        p->a, "%s -c %s lists %s.", setup_python_word(p),
-        setup_word(p, arena_printf(p->a,
-                                   "import ctranslate2; "
-                                   "print(ctranslate2.get_supported_compute_types('%s'))",
-                                   device_word(p))),
+        p->a, "%s lists %s.",
+        setup_python_code(p, arena_printf(p->a,
+                                          "import ctranslate2; "
+                                          "print(ctranslate2.get_supported_compute_types('%s'))",
+                                          device_word(p))),
         choose_compute_name(p->plan->compute));
 }

@@ -402,8 +402,7 @@ static void proof_step_import(struct planner *p)
                            ? "import torch; print(torch.xpu.device_count())"
                        : gpu ? p->plan->row->counts
                              : arena_printf(p->a, "import %s", p->plan->row->module);
-    setup_command_add(p, s,
-                      arena_printf(p->a, "%s -c %s", setup_python_word(p), setup_word(p, code)));
+    setup_command_add(p, s, setup_python_code(p, code));
     s->why = "The import loads every library that it needs.";
     s->seen = gpu ? "It prints 1 or more: the GPUs that it can use." : "It ends without an error.";
 }
@@ -426,10 +425,8 @@ void setup_proof_step(struct planner *p)
         s->seen = "check finds no error, and every stage of probe that runs passes.";
         return;
     }
-    setup_command_add(
-        p, s,
-        arena_printf(p->a, "%s -c %s", setup_python_word(p),
-                     setup_word(p, arena_printf(p->a, "import %s", p->plan->row->module))));
+    setup_command_add(p, s,
+                      setup_python_code(p, arena_printf(p->a, "import %s", p->plan->row->module)));
     s->why =
         "check follows every library that the packages load on the CPU; the import loads them.";
     s->seen = "check finds no error, and the import ends without one.";

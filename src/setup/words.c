@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "py/env.h"
 #include "setup/internal.h"
 
 const char *setup_device_name(const struct setup_plan *plan)
@@ -45,6 +46,12 @@ const char *setup_python_word(const struct planner *p)
                ? arena_printf(p->a, "& %s",
                               setup_word(p, arena_printf(p->a, "%s\\Scripts\\python.exe", folder)))
                : setup_word(p, arena_printf(p->a, "%s/bin/python", folder));
+}
+
+const char *setup_python_code(const struct planner *p, const char *code)
+{
+    return arena_printf(p->a, "%s -c %s", setup_python_word(p),
+                        setup_word(p, arena_printf(p->a, PY_CODE_START "%s", code)));
 }
 
 struct setup_step *setup_step_new(struct planner *p, enum setup_step_kind kind, const char *title)

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "cli/target.h"
 #include "launch/windows/start.h"
+#include "py/env.h"
 #include "winldr/path.h"
 
 enum { TRIAL_S = 120 };
@@ -118,7 +119,8 @@ static const char *interpreter(const struct diag_windows *n)
 static bool try_import(struct diag_windows *n, const char *module, const char **ret_why)
 {
     struct gm_err err;
-    const char *words[] = {interpreter(n), "-c", arena_printf(n->arena, "import %s", module)};
+    const char *words[] = {interpreter(n), "-c",
+                           arena_printf(n->arena, PY_CODE_START "import %s", module)};
     struct launch_windows l = {
         .program = words[0], .words = words, .n_words = 3, .quiet = true, .limit_s = TRIAL_S};
     if (launch_windows_run(&l, n->arena, &err) < 0) {
