@@ -159,8 +159,9 @@ static const char *variables_unseen(const struct host *host, const struct host_w
     return variable_of(env, "APPDATA")           ? NULL
            : !w || w->registry.state != HOST_YES ? "the registry could not be read"
            : w->is_dirty || (user && user->is_dirty)
-               ? "the registry was not written to the end when Windows stopped (a dirty hive), and "
-                 "its last changes are in its logs, which are not read"
+               ? "the registry lacks its last changes (a dirty hive): they are in its logs, which "
+                 "are not read. Windows writes them back at a full shutdown, such as "
+                 "`shutdown /s /t 0`; fast startup is none"
            : user && !user->is_read ? "the user's registry could not be read"
            : w->users.n && !user    ? "which of the users starts it is not known"
                                     : NULL;

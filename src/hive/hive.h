@@ -19,7 +19,9 @@
  * of the C library that a minimal system does not have.
  *
  * Not read: transaction logs (.LOG1, .LOG2), so that the last changes to a dirty hive are missing;
- * class names; security.
+ * class names; security. Since Windows 8.1 a hive is dirty whenever Windows runs, and after it was
+ * hibernated, as by fast startup; a full shutdown writes it (msuhanov/regf-samples, "Flush
+ * strategies in the Windows registry").
  */
 #ifndef GPUMEND_HIVE_HIVE_H
 #define GPUMEND_HIVE_HIVE_H

@@ -223,7 +223,7 @@ struct host_windows_toolkit {
 struct host_windows_user {
     const char *name;        // of the folder below C:\Users
     struct host_fact path;   // the user's own PATH; value
-    bool is_read, is_dirty;  // its hive was read; it was not written to the end
+    bool is_read, is_dirty;  // its hive was read; it lacks its last changes
     host_settings variables; // those that matter to GPUs, as this user has set them
     host_settings python;    // those of Python, likewise
 };
@@ -238,7 +238,7 @@ struct host_windows_python {   // of the registry
 struct host_windows {
     struct host_fact is_windows;
     struct host_fact registry;    // the SYSTEM hive was read
-    bool is_dirty;                // it was not written to the end
+    bool is_dirty;                // it lacks its last changes
     struct host_fact name;        // value: "Windows 11 Pro 23H2"
     struct host_fact build;       // number: 22631; value: "22631.3880"
     struct host_fact safe_search; // SafeDllSearchMode is on

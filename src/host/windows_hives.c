@@ -78,8 +78,9 @@ struct host_fact host_windows_open(struct windows_look *w, const char *path, str
     if (ret->dirty) {
         host_windows_note(
             w, arena_printf(a,
-                            "%s was not written to the end when Windows stopped (a dirty hive): "
-                            "its last changes are in its logs, which are not read",
+                            "%s lacks its last changes (a dirty hive): they are in its logs, which "
+                            "are not read. Windows writes them back at a full shutdown, such as "
+                            "`shutdown /s /t 0`; fast startup is none",
                             e->place));
     }
     return host_yes(e->place, NULL);

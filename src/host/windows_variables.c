@@ -138,8 +138,8 @@ static struct host_fact path_fact(const struct scope *s, const struct hive *h, s
     struct arena *a = s->w->l->arena;
     if (h->dirty) {
         return host_unknown(where,
-                            "the hive was not written to the end (dirty), and a change of it "
-                            "may be in its logs, which are not read");
+                            "the hive is dirty: its last changes are in its logs, which are not "
+                            "read");
     }
     struct host_fact path = host_windows_value(s->w, h, key, "Path", where);
     if (path.state != HOST_YES) {
