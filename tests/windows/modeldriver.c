@@ -39,6 +39,36 @@ static bool refuses(const struct winldr_module *m, void *arg)
     return code && memcmp(code, "\x31\xc0\xc3", 3) == 0;
 }
 
+/* Whether the start of a module says no, or of one that it imports. */
+static bool refuses_below(struct winldr_module *m)
+{
+    bool seen = m->is_marked;
+    m->is_marked = true;
+    bool any = !seen && refuses(m, NULL);
+    for (size_t i = 0; !seen && !any && i < m->imports.n; i++) {
+        any = refuses_below(m->imports.items[i]);
+    }
+    return any;
+}
+
+/* Whether what failed is only what an export leads on to: Wine forgets a DLL there whose start says
+ * no, and has a stub for the export. */
+static bool is_forgotten(const struct state *s, const struct winldr_load *load)
+{
+    const struct winldr_process *p = s->process;
+    bool any = false;
+    for (size_t i = load->request; i < load->end; i++) {
+        if (p->requests.items[i]->module) {
+            p->requests.items[i]->module->is_marked = false;
+        }
+    }
+    for (size_t i = load->request; load->code == WINLDR_DLL_INIT_FAILED && i < load->end; i++) {
+        const struct winldr_request *r = p->requests.items[i];
+        any |= r->is_forwarded && r->module && refuses_below(r->module);
+    }
+    return any;
+}
+
 static void print_result(const struct state *s, const struct winldr_module *m, unsigned code,
                          const char *remark)
 {
@@ -58,7 +88,8 @@ static void perform_load(struct state *s, const char *name, unsigned flags)
     const struct winldr_load *load = winldr_load(s->process, name, flags);
     bool below = load->outcome == WINLDR_FAILED && load->blame != load->request;
     const struct winldr_request *blame = s->process->requests.items[load->blame];
-    bool led = load->outcome == WINLDR_FAILED && (blame->is_forwarded || blame->forwarder);
+    bool led = load->outcome == WINLDR_FAILED &&
+               (blame->is_forwarded || blame->forwarder || is_forgotten(s, load));
     s->loads[s->n_loads] = load->module;
     if (load->outcome == WINLDR_UNKNOWN) {
         print_result(s, NULL, 0, "unknown");

@@ -12,7 +12,7 @@ loaded then, in their order. The seed is fresh, and printed.
 
 Wine is not Windows: a failure below the top (an import) is 126 whatever it is, and leaves behind what
 was loaded before it, so that a world ends there; so does one in which an export leads on to a DLL that
-is nowhere, for which Wine has a stub. What Wine does not have is in docs/windows.md.
+is nowhere, or whose start says no (or that of a DLL it imports): Wine has a stub for it. What Wine does not have is in docs/windows.md.
 """
 
 import argparse
@@ -89,9 +89,8 @@ class World:
             machine = 0x8664 if kind < 0.85 else 0x14C
             later = self.names[index + 1:]
             wanted = [any_case(rng, n) for n in later if rng.random() < 0.4]
-            # Not to one that refuses, which Wine forgets again, and by no link: Wine has no end of a circle.
-            targets = [n for n in later if "bad" not in n]
-            leads = any_case(rng, rng.choice(targets)) if targets and rng.random() < 0.15 else None
+            # By no link: Wine has no end of a circle.
+            leads = any_case(rng, rng.choice(later)) if later and rng.random() < 0.15 else None
             path.write_bytes(wine.dll(wanted, machine, refuses="bad" in name.lower(),
                                       forward=leads and leads[:-4] + rng.choice([".f", ".f", leads[-4:] + ".f"])))
             if leads:
