@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "log/internal.h"
+#include "py/requirement.h"
 
 static const char *field_in(const struct log_fact *f, struct str name)
 {
@@ -102,16 +103,145 @@ static bool is_installable(const char *package)
     return true;
 }
 
-/* NULL: no command may hold it. */
-static const char *shown_value(struct str names, const char *value, bool command)
+/* Packages that the knowledge base has no releases of, and whose modules have the same name. */
+static const char *const known_packages[] = {
+    "accelerate",
+    "apex",
+    "auto-gptq",
+    "causal-conv1d",
+    "cudf",
+    "cuml",
+    "datasets",
+    "detectron2",
+    "dlib",
+    "einops",
+    "exllamav2",
+    "faiss-cpu",
+    "faiss-gpu",
+    "flash-attn",
+    "gradio",
+    "gsplat",
+    "jax",
+    "jaxlib",
+    "keras",
+    "librosa",
+    "lightgbm",
+    "mamba-ssm",
+    "mmcv",
+    "mmcv-full",
+    "numba",
+    "nvdiffrast",
+    "open3d",
+    "optimum",
+    "paddlepaddle",
+    "paddlepaddle-gpu",
+    "peft",
+    "pip",
+    "pycuda",
+    "pytorch3d",
+    "pytorch-lightning",
+    "sageattention",
+    "scipy",
+    "sentence-transformers",
+    "setuptools",
+    "sgl-kernel",
+    "speechbrain",
+    "spconv",
+    "stable-ts",
+    "tensorflow-gpu",
+    "timm",
+    "tinycudann",
+    "torch-cluster",
+    "torch-geometric",
+    "torch-scatter",
+    "torch-sparse",
+    "torchtext",
+    "triton",
+    "unsloth",
+    "wheel",
+};
+
+/* Whether what the name stands for is known to be the package that is meant: a log can name any
+ * package of the index, and whoever wrote it could have put that there. */
+static bool is_known_package(const struct log_matched *m, const char *value)
 {
-    if (command && value && str_is(names, "package") && !is_installable(value)) {
+    struct kb_releases releases;
+    struct kb_imports imports;
+    struct str name = {value, strcspn(value, "=<>~!@[,")};
+    const char *normal = py_name_normal(m->a, name);
+    bool known = false;
+    for (size_t i = 0; i < sizeof known_packages / sizeof *known_packages && !known; i++) {
+        known = strcmp(normal, known_packages[i]) == 0;
+    }
+    if (!known && kb_releases(m->rules->kb, &releases, NULL) == 0) {
+        for (size_t i = 0; i < releases.n && !known; i++) {
+            known = strcmp(normal, releases.rows[i].package) == 0;
+        }
+    }
+    if (!known && kb_imports(m->rules->kb, &imports, NULL) == 0) {
+        for (size_t i = 0; i < imports.n && !known; i++) {
+            known = strcmp(normal, imports.rows[i].package) == 0;
+        }
+    }
+    return known;
+}
+
+/* Whether the image is one of those who publish images for GPUs, by the name that only they have.
+ */
+static bool is_known_image(const char *value)
+{
+    static const char *const publishers[] = {"nvidia/",
+                                             "nvcr.io/nvidia/",
+                                             "rocm/",
+                                             "pytorch/",
+                                             "tensorflow/",
+                                             "dustynv/",
+                                             "intel/",
+                                             "ghcr.io/huggingface/",
+                                             "vllm/",
+                                             "ollama/",
+                                             "huggingface/",
+                                             "linuxserver/",
+                                             "ghcr.io/ggml-org/",
+                                             "ghcr.io/ggerganov/"};
+    static const char hub[] = "docker.io/";
+    value += strncmp(value, hub, sizeof hub - 1) == 0 ? sizeof hub - 1 : 0;
+    for (size_t i = 0; i < sizeof publishers / sizeof *publishers; i++) {
+        if (strncmp(value, publishers[i], strlen(publishers[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a path leads below a folder where everybody may make files, or somewhere else than it
+ * seems. */
+static bool is_anybodys_path(const char *value)
+{
+    static const char *const folders[] = {"/tmp/", "/var/tmp/", "/dev/shm/"};
+    bool anybodys = strstr(value, "/../") != NULL;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        anybodys = anybodys || strncmp(value, folders[i], strlen(folders[i])) == 0;
+    }
+    return anybodys;
+}
+
+/* The value as a command may have it; NULL: none may. */
+static const char *command_value(const struct log_matched *m, struct str names, const char *value)
+{
+    if (!value || is_provided_field(names)) {
+        return value;
+    }
+    if (!value_is_plain(value) || is_anybodys_path(value)) {
         return NULL;
     }
-    if (command) {
-        return value && (is_provided_field(names) || value_is_plain(value)) ? value : NULL;
+    if (str_is(names, "image")) {
+        return is_known_image(value) ? value : NULL;
     }
-    return value ? value : "(not named in the text)";
+    if (str_is(names, "package") || str_is(names, "package_b") || str_is(names, "wanted")) {
+        return is_installable(value) && is_known_package(m, value) ? value : NULL;
+    }
+    return value;
 }
 
 /* The text with its {fields} filled in; `missing` counts those that no fact has. */
@@ -130,7 +260,9 @@ static const char *fill_fields(const struct log_matched *m, struct str rest, str
             value = log_field_of(m, name);
             f->fields++;
             f->missing += !value || (f->before && is_said(f->before, value));
-            value = shown_value(name, value, f->command);
+            value = f->command ? command_value(m, name, value)
+                    : value    ? value
+                               : "(not named in the text)";
             f->unfit += !value;
             value = value ? value : "";
             rest = (struct str){tail.s + close + 1, tail.n - close - 1};
