@@ -89,10 +89,10 @@ def build(world, root, host, seen_at=None):
         path = os.path.join(root, spec["path"])
         os.makedirs(os.path.dirname(path), exist_ok=True)
         kind = spec["type"]
-        if kind == "dir":
-            os.makedirs(path, exist_ok=True)
-        elif os.path.lexists(path):
+        if os.path.lexists(path):
             continue
+        if kind == "dir":
+            os.makedirs(path)
         elif kind == "symlink":
             os.symlink(spec["target"], path)
         elif kind == "hardlink":
