@@ -298,6 +298,38 @@ static void in_image(struct diag *d, const struct part *x, const struct asker *w
     say_request(d, f);
 }
 
+/* The finding about a file of that name that cannot be used; NULL: there is none. */
+static struct diag_finding *damaged_part(struct diag *d, const char *library)
+{
+    struct model_library *list = NULL;
+    struct diag_finding *f = NULL;
+    size_t n = model_libraries(d->m, library, &list);
+    for (size_t i = 0; i < n && !f; i++) {
+        bool same = !list[i].usable && strcmp(list[i].name, library) == 0;
+        f = same ? diag_find(d, DIAG_LIBRARY_UNUSABLE_FILE, path_base(list[i].path)) : NULL;
+    }
+    return f;
+}
+
+/* Engines mount the host's file over the one of that name, which an image that was made of such a
+ * container (docker commit) keeps as an empty one. */
+static void is_placeholder(struct diag *d, struct diag_finding *f, const struct part *x)
+{
+    diag_evidence(d, f,
+                  "this is a container (%s), which gets the driver's libraries from the host: what "
+                  "is mounted hides such a file",
+                  d->m->host->container.inside.value);
+    f->repairs.n = 0;
+    if (is_requested(d, x->capability)) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "Start the container with its GPU (--gpus, or by CDI), and see whether the "
+                    "host has %s.",
+                    x->soname);
+    } else {
+        say_request(d, f);
+    }
+}
+
 static void judge_part(struct diag *d, const struct part *x)
 {
     const struct host *h = d->m->host;
@@ -306,9 +338,12 @@ static void judge_part(struct diag *d, const struct part *x)
     if ((cuda && !d->m->host_elsewhere) || !find_asker(d, x->soname, &who)) {
         return;
     }
+    struct diag_finding *damaged = damaged_part(d, x->soname);
     if (d->m->host_elsewhere) {
         in_image(d, x, &who);
-    } else if (lies_somewhere(d, x->soname)) {
+    } else if (damaged && h->container.inside.state == HOST_YES) {
+        is_placeholder(d, damaged, x);
+    } else if (damaged || lies_somewhere(d, x->soname)) {
         return; // another fault
     } else if (h->container.inside.state == HOST_YES) {
         in_container(d, x, &who);

@@ -231,6 +231,25 @@ part("host-without-nvml", "libnvidia-ml.so.1", "driver-libraries-missing", "lib-
      {}, {}, without(GEFORCE, FOLDER + "/libnvidia-ml"), repair="version 550.90.07")
 
 
+def empty_part(name, env, repair):
+    """An image that was made of a container keeps what an engine mounted over as an empty file."""
+    def build(t, is_bad):
+        library = FOLDER + "/libnvidia-ml.so.1"
+        program(t, "libcuda.so.1", "libnvidia-ml.so.1")
+        t.machine(without(DOCKER, library))
+        if is_bad:
+            t.put(library, b"")
+        else:
+            t.lib(library)
+        return {"target": "/opt/app/app", "env": env}
+    case("library-unusable-file", "lib-missing", "libnvidia-ml.so.1", name=name, repair=repair,
+         evidence="gets the driver's libraries from the host")(build)
+
+
+empty_part("empty-in-a-container", {CAPABILITIES: "all"}, "Start the container with its GPU")
+empty_part("empty-and-not-asked-for", {CAPABILITIES: "compute"}, "compute,utility IMAGE")
+
+
 def image(name, cause, cls, culprit, bad_env, good_env, needed, host=ENGINES, good_host=None,
           severity="warning", fill=None, **more):
     """An image without a machine, judged on a host."""
