@@ -189,6 +189,5 @@ const char *diag_release_command(struct diag *d, const char *options, const char
 {
     struct coming c = coming_with(d, package, versions);
     const char *command = diag_pip(d, arena_printf(d->a, "%s%s", options, c.words));
-    return *c.folders ? arena_printf(d->a, "%s && %s", command, diag_prepend_command(d, c.folders))
-                      : command;
+    return *c.folders ? diag_findable_command(d, command, c.folders) : command;
 }

@@ -142,6 +142,10 @@ const char *diag_shell_word(struct arena *a, const char *text);
  * where pip's index does not have this build of torch, what has. *ret_plain: pip or uv by the words
  * of diag_pip_command(). */
 const char *diag_reinstall_command(struct model *m, const char *owner, bool *ret_plain);
+/* The command that makes the environment's start-up hook again, for what was installed since; NULL:
+ * there is no hook, or it is another system's. */
+const char *diag_hook_again(const struct model *m);
+
 /* "export LD_LIBRARY_PATH=FOLDERS..." with what is in the variable kept behind. Below the
  * site-packages of a distribution's Python they are those of the environment that
  * diag_pip_command() makes over it. */

@@ -147,11 +147,12 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
             f->repairs.items[before].folders = folders;
         }
     } else if (*folders) {
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                    arena_printf(d->a, "%s && %s", command, diag_prepend_command(d, folders)),
-                    "Install what is missing, and make %s findable before the program starts: %s "
-                    "does not look where pip puts %s.",
-                    them, package ? package : path_base(diag_caller(w->x)), them);
+        const char *hook = diag_hook_again(d->m);
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_findable_command(d, command, folders),
+                    "Install what is missing, and make %s%s: %s does not look where pip puts %s.",
+                    hook ? "the start-up hook again, which loads " : them,
+                    hook ? them : " findable before the program starts",
+                    package ? package : path_base(diag_caller(w->x)), them);
     } else {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, command, "Install what is missing%s%s.%s",
                     command ? "" : ": ", command ? "" : packages, words);
@@ -202,13 +203,14 @@ void diag_repair_findable(struct diag *d, struct diag_finding *f, const struct d
         }
         if (!r->folders) {
             r->bare = r->command;
-            r->text = arena_printf(d->a,
-                                   "%.*s, and make it findable before the program starts: %s does "
-                                   "not look in its folder.",
-                                   (int)n - 1, r->text, diag_asker(d, x));
+            r->text = arena_printf(
+                d->a, "%.*s, and %s: %s does not look in its folder.", (int)n - 1, r->text,
+                diag_hook_again(d->m) ? "make the start-up hook again, which loads it"
+                                      : "make it findable before the program starts",
+                diag_asker(d, x));
         }
         r->folders = diag_with_word(d, r->folders ? r->folders : "", ":", folder);
-        r->command = arena_printf(d->a, "%s && %s", r->bare, diag_prepend_command(d, r->folders));
+        r->command = diag_findable_command(d, r->bare, r->folders);
     }
 }
 

@@ -119,6 +119,9 @@ const char *diag_path_without(struct diag *d, const char *dir);
 const char *diag_path_command(struct diag *d, const char *library_path);
 /* The same with what is in the variable already kept behind it. */
 const char *diag_prepend_command(struct diag *d, const char *folders);
+/* What installs libraries, and then makes their folders findable: by the start-up hook, made again,
+ * where there is one. */
+const char *diag_findable_command(struct diag *d, const char *install, const char *folders);
 /* A text as one word of a shell. */
 const char *diag_quote(struct diag *d, const char *text);
 /* Offers to take `dir` off LD_LIBRARY_PATH if the process is then in order. */

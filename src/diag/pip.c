@@ -213,3 +213,15 @@ const char *diag_prepend_command(struct diag *d, const char *folders)
 {
     return diag_prepend_folders(d->m, folders);
 }
+
+const char *diag_hook_again(const struct model *m)
+{
+    return m->hook.file && m->root->is_host ? model_command(m, "enable", "") : NULL;
+}
+
+const char *diag_findable_command(struct diag *d, const char *install, const char *folders)
+{
+    const char *again = diag_hook_again(d->m);
+    return arena_printf(d->a, "%s && %s", install,
+                        again ? again : diag_prepend_command(d, folders));
+}
