@@ -54,7 +54,7 @@ static void advise_for_start(struct cli_target *t, const struct model *m, const 
     if (!m->env) {
         ret->command = arena_printf(a, "gpumend run -- %s", diag_shell_word(a, m->target_file));
     } else if (t->asked.target && m->env->executable) {
-        ret->remark = arena_printf(a, "COMMAND is your program, such as: %s app.py",
+        ret->remark = arena_printf(a, "your program, such as: %s app.py",
                                    diag_shell_word(a, m->env->executable));
     }
 }
@@ -112,6 +112,21 @@ static void advise(struct cli_target *t, struct model *m, const struct diag_repo
     advise_for_good(t, m, &plan, &ret->good);
 }
 
+/* What is met only once the repair is made is installed first: the repair then finds it. */
+static void install_first(struct cli_target *t, const struct diag_report *report,
+                          struct report_repair *ret)
+{
+    for (size_t i = report->findings.n; i > 0 && ret->way; i--) {
+        const struct diag_finding *f = report->findings.items[i - 1];
+        if (f->behind && f->repairs.n && f->repairs.items[0].command &&
+            !plan_way_mends(ret->way, f)) {
+            ret->command =
+                arena_printf(&t->arena, "%s && %s", f->repairs.items[0].command, ret->command);
+            ret->mends += f->severity == DIAG_ERROR;
+        }
+    }
+}
+
 static bool repairs_all(const struct report_repair *repair, const struct diag_report *report)
 {
     return repair->mends == diag_count(report, DIAG_ERROR);
@@ -132,11 +147,10 @@ void cli_advise(struct cli_target *t, struct model_target *target, const struct 
         return;
     }
     advise(t, m, report, &o, ret);
-    if (!errors) { // what a start and a hook do not mend is a matter of the warnings' own repairs
-        return;
-    }
-    if (!repairs_all(&ret->start, report) || !repairs_all(&ret->good, report)) {
+    // What a start and a hook do not mend of warnings is a matter of these findings' own repairs.
+    if (errors && (!repairs_all(&ret->start, report) || !repairs_all(&ret->good, report))) {
         o.launch_only = false; // takes several times as long
         advise(t, m, report, &o, ret);
     }
+    install_first(t, report, &ret->good);
 }

@@ -47,6 +47,16 @@ static bool same_repair(struct arena *a, const struct diag_finding *x, const str
            folders_within(a, w.value, v.value);
 }
 
+/* Whether y's first repair begins with all that x asks for, which is met only once another finding
+ * is repaired: the same packages are to be installed. */
+static bool covers_foreseen(const struct diag_finding *y, const struct diag_finding *x)
+{
+    const char *first = x->behind && x->repairs.n ? x->repairs.items[0].command : NULL;
+    const char *whole = !y->behind && y->repairs.n ? y->repairs.items[0].command : NULL;
+    return first && whole && starts_with(whole, first) &&
+           (!whole[strlen(first)] || starts_with(whole + strlen(first), " && "));
+}
+
 static void texts_add(struct arena *a, diag_texts *to, const char *text)
 {
     for (size_t i = 0; i < to->n; i++) {
@@ -90,22 +100,34 @@ static void finding_merge(struct diag *d, struct diag_finding *to, const struct 
     texts_unite(d->a, &to->scripts, &from->scripts);
     texts_unite(d->a, &to->askers, &from->askers);
     keep_common_repairs(to, from);
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        struct diag_finding *f = d->report->findings.items[i];
+        f->behind = f->behind == from ? to : f->behind;
+    }
     to->stage = from->stage < to->stage ? from->stage : to->stage;
 }
 
 /* Two findings of one cause that one repair covers are one: cuBLAS and cuDNN in folders that the
- * same LD_LIBRARY_PATH brings in. */
+ * same LD_LIBRARY_PATH brings in; a library that is not installed, and one of the same package that
+ * is asked for later. */
+static bool is_alike(struct diag *d, const struct diag_finding *f, const struct diag_finding *g)
+{
+    return g->cause == f->cause && g->severity == f->severity &&
+           ((!g->behind == !f->behind && strcmp(g->class, f->class) == 0 &&
+             same_repair(d->a, g, f)) ||
+            covers_foreseen(g, f));
+}
+
 static void merge_alike(struct diag *d)
 {
     struct diag_report *r = d->report;
     size_t kept = 0;
     for (size_t i = 0; i < r->findings.n; i++) {
         struct diag_finding *f = r->findings.items[i], *first = NULL;
-        for (size_t k = 0; k < kept && !first; k++) {
+        for (size_t k = 0; k < r->findings.n && !first; k++) {
             struct diag_finding *g = r->findings.items[k];
-            bool alike = g->cause == f->cause && g->severity == f->severity &&
-                         strcmp(g->class, f->class) == 0 && same_repair(d->a, g, f);
-            first = alike ? g : NULL;
+            bool stays = k < kept || (k > i && f->behind); // what comes later may cover it
+            first = stays && is_alike(d, f, g) ? g : NULL;
         }
         if (first) {
             finding_merge(d, first, f);

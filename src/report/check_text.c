@@ -164,7 +164,23 @@ static void head_loader(const struct page *p)
     }
 }
 
-static void head_devices(const struct page *p)
+/* Whether this machine has no GPU and no error is met without one: each is about a library of
+ * CUDA's or ROCm's that only the GPU's use asks for. Where the target is to run elsewhere, that is
+ * not known. */
+static bool is_only_for_gpu(const struct model *m, const struct diag_report *r)
+{
+    const struct host *h = m->host;
+    bool none = h && !m->host_elsewhere && h->gpus.n == 0 && h->pci.state != HOST_UNKNOWN &&
+                diag_count(r, DIAG_ERROR);
+    for (size_t i = 0; i < r->findings.n && none; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        none =
+            f->severity != DIAG_ERROR || (f->stage == DIAG_STAGE_USE && diag_is_only_for_gpu(m, f));
+    }
+    return none;
+}
+
+static void head_devices(const struct page *p, const struct diag_report *r)
 {
     const size_t max = p->brief ? 1 : GPU_LINES_MAX;
     struct arena *a = p->m->arena;
@@ -175,14 +191,19 @@ static void head_devices(const struct page *p)
     }
     report_devices_head(a, p->m->host, &lines);
     for (size_t i = 0; i < lines.n && i < max; i++) {
-        bool more = i == max - 1 && lines.n > max;
-        page_line(p, i ? "" : "GPU",
-                  more ? arena_printf(a, "%s; and %zu more", lines.items[i], lines.n - max)
-                       : lines.items[i]);
+        const char *line = lines.items[i];
+        if (i == max - 1 && lines.n > max) {
+            line = arena_printf(a, "%s; and %zu more", line, lines.n - max);
+        }
+        if (p->brief && i == 0 && is_only_for_gpu(p->m, r)) {
+            line = arena_printf(a, "%s, which is not affected (see --device cpu)", line);
+        }
+        page_line(p, i ? "" : "GPU", line);
     }
 }
 
-static void head_text(struct page *p, const struct report_target *t)
+/* Without a report (`r` is NULL) only what was looked at. */
+static void head_text(struct page *p, const struct diag_report *r, const struct report_target *t)
 {
     if (p->m->env) {
         head_python(p);
@@ -199,7 +220,7 @@ static void head_text(struct page *p, const struct report_target *t)
     if (!p->brief) {
         head_loader(p);
     }
-    head_devices(p);
+    head_devices(p, r);
     if (strcmp(t->root, "/") != 0) {
         page_line(p, "below", t->root);
     }
@@ -268,29 +289,39 @@ static void finding_text(const struct page *p, const struct diag_finding *f)
 
 /* ------------------------------------------------------------------ the brief form */
 
-/* What the end says where no command of gpumend's repairs anything: the first finding's repair;
- * NULL: it says something else. */
+/* What the end says where no command of gpumend's repairs anything: the first error's repair, or
+ * of the warnings' the first that is a command; NULL: it says something else. */
 static const struct diag_finding *first_to_repair(const struct diag_report *r,
                                                   const struct report_advice *advice)
 {
+    const struct diag_finding *first = NULL;
     for (size_t i = 0; i < r->findings.n && !advice->start.way && !advice->good.way; i++) {
         const struct diag_finding *f = r->findings.items[i];
-        if (f->severity != DIAG_NOTE && f->repairs.n) {
-            return f;
+        if (f->severity == DIAG_NOTE || !f->repairs.n) {
+            continue;
         }
+        if (f->severity == DIAG_ERROR || f->repairs.items[0].command) {
+            return first && first->severity == DIAG_ERROR ? first : f;
+        }
+        first = first ? first : f;
     }
-    return NULL;
+    return first;
+}
+
+/* The advice for good begins with the repair of what is met only once another finding is. */
+static bool is_in_advice(const struct diag_finding *f, const struct report_advice *advice)
+{
+    return plan_way_mends(advice->start.way, f) || plan_way_mends(advice->good.way, f) ||
+           (f->behind && advice->good.way && f->repairs.items[0].command);
 }
 
 /* A finding needs no repair of its own that the advice at the end repairs. The command of the first
  * one is the end; what it does is said there too where the finding is alone. */
-static void brief_finding_text(const struct page *p, const struct diag_report *r,
-                               const struct diag_finding *f, const struct report_advice *advice)
+static void brief_repair_text(const struct page *p, const struct diag_report *r,
+                              const struct diag_finding *f, const struct report_advice *advice)
 {
-    page_summary(p, f);
     bool left_out = p->m->for_cpu && f->severity == DIAG_NOTE && diag_is_only_for_gpu(p->m, f);
-    if (!f->repairs.n || left_out || plan_way_mends(advice->start.way, f) ||
-        plan_way_mends(advice->good.way, f)) {
+    if (!f->repairs.n || left_out || is_in_advice(f, advice)) {
         return;
     }
     const struct diag_repair *repair = &f->repairs.items[0];
@@ -301,15 +332,42 @@ static void brief_finding_text(const struct page *p, const struct diag_report *r
     }
 }
 
+/* With what is met once it is repaired: that is one cause, told in one place. */
+static void brief_finding_text(const struct page *p, const struct diag_report *r,
+                               const struct diag_finding *f, const struct report_advice *advice)
+{
+    page_summary(p, f);
+    brief_repair_text(p, r, f, advice);
+    for (size_t i = 0; i < r->findings.n; i++) {
+        const struct diag_finding *next = r->findings.items[i];
+        if (next->behind == f) {
+            page_item(p, "then", shorten(p, next->summary));
+            brief_repair_text(p, r, next, advice);
+        }
+    }
+}
+
+/* Beside an error a note is only counted: it does not say why something fails. */
 static void brief_findings_text(const struct page *p, const struct diag_report *r,
                                 const struct report_advice *advice)
 {
-    size_t shown = 0;
-    for (; shown < r->findings.n && shown < BRIEF_FINDINGS_MAX; shown++) {
-        brief_finding_text(p, r, r->findings.items[shown], advice);
+    bool broken = r->verdict == DIAG_BROKEN;
+    size_t shown = 0, more = 0;
+    for (size_t i = 0; i < r->findings.n; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        if (f->behind || (broken && f->severity == DIAG_NOTE)) {
+            continue;
+        }
+        if (shown < BRIEF_FINDINGS_MAX) {
+            brief_finding_text(p, r, f, advice);
+            shown++;
+        } else {
+            more++;
+        }
     }
-    if (shown < r->findings.n) {
-        fprintf(p->o->file, "\nand %zu more findings: -v prints them all\n", r->findings.n - shown);
+    if (more) {
+        fprintf(p->o->file, "\nand %zu more finding%s: -v prints them all\n", more,
+                more == 1 ? "" : "s");
     }
 }
 
@@ -322,10 +380,11 @@ static void advice_text(const struct page *p, const char *label, const struct re
         return;
     }
     fprintf(p->o->file, "%-12s", label);
-    out_print(p->o, OUT_BOLD, "%s\n", str_printable(p->m->arena, repair->command));
+    out_print(p->o, OUT_BOLD, "%s", str_printable(p->m->arena, repair->command));
     if (repair->remark) {
-        fprintf(p->o->file, "            %s\n", str_printable(p->m->arena, repair->remark));
+        fprintf(p->o->file, "  (%s)", str_printable(p->m->arena, repair->remark));
     }
+    fputc('\n', p->o->file);
     if (repair->mends < all) {
         fprintf(p->o->file, "            repairs %zu of the %zu %s\n", repair->mends, all,
                 errors ? "errors" : "warnings");
@@ -450,29 +509,18 @@ static const char *counted(struct arena *a, size_t n, const char *what)
     return arena_printf(a, "%zu %s%s", n, what, n == 1 ? "" : "s");
 }
 
-/* Whether this machine has no GPU and no error is met without one: each is about a library of
- * CUDA's or ROCm's that only the GPU's use asks for. Where the target is to run elsewhere, that is
- * not known. */
-static bool is_only_for_gpu(const struct model *m, const struct diag_report *r)
-{
-    const struct host *h = m->host;
-    bool none = h && !m->host_elsewhere && h->gpus.n == 0 && h->pci.state != HOST_UNKNOWN;
-    for (size_t i = 0; i < r->findings.n && none; i++) {
-        const struct diag_finding *f = r->findings.items[i];
-        none =
-            f->severity != DIAG_ERROR || (f->stage == DIAG_STAGE_USE && diag_is_only_for_gpu(m, f));
-    }
-    return none;
-}
-
 static const char *broken_sentence(const struct page *p, const struct diag_report *r, size_t errors,
                                    size_t warnings)
 {
     struct arena *a = p->m->arena;
+    size_t notes = diag_count(r, DIAG_NOTE);
     const char *broken = entries_with(p, r, DIAG_BROKEN), *ok = entries_with(p, r, DIAG_OK);
     const char *text = counted(a, errors, "error");
     if (warnings) {
         text = arena_printf(a, "%s, %s", text, counted(a, warnings, "warning"));
+    }
+    if (p->brief && notes) {
+        text = arena_printf(a, "%s, %s", text, counted(a, notes, "note"));
     }
     if (errors > 1) {
         text = arena_printf(a, "%s: begin with the first", text);
@@ -480,7 +528,7 @@ static const char *broken_sentence(const struct page *p, const struct diag_repor
     if (broken && ok) {
         text = arena_printf(a, "%s; affected: %s; not affected: %s", text, broken, ok);
     }
-    if (is_only_for_gpu(p->m, r)) {
+    if (!p->brief && is_only_for_gpu(p->m, r)) { // the brief form has it in the head
         text = arena_printf(a,
                             "%s; no GPU was found here, and what runs on the CPU does not need %s: "
                             "see --device cpu",
@@ -532,7 +580,7 @@ void report_check_text(const struct out *o, const struct model *m, const struct 
                        const struct report_target *target)
 {
     struct page p = {.o = o, .m = m};
-    head_text(&p, target);
+    head_text(&p, r, target);
     for (size_t i = 0; i < r->findings.n; i++) {
         finding_text(&p, r->findings.items[i]);
     }
@@ -546,7 +594,7 @@ void report_check_brief(const struct out *o, const struct model *m, const struct
     static const struct report_advice none = {0};
     struct page p = {.o = o, .m = m, .brief = true};
     advice = advice ? advice : &none;
-    head_text(&p, target);
+    head_text(&p, r, target);
     brief_findings_text(&p, r, advice);
     remarks_text(&p, r);
     verdict_text(&p, r, target);
@@ -559,5 +607,5 @@ void report_target_text(const struct out *o, const struct model *m,
                         const struct report_target *target)
 {
     struct page p = {.o = o, .m = m};
-    head_text(&p, target);
+    head_text(&p, NULL, target);
 }

@@ -40,7 +40,7 @@ import orders  # noqa: E402,F401  (adds its answers)
 import releases  # noqa: E402
 import carried  # noqa: E402
 import xpu  # noqa: E402,F401  (adds its cases)
-from tree import MACHINES, SYSTEM, Tree  # noqa: E402
+from tree import MACHINES, SYSTEM, Tree, cudnn_library  # noqa: E402
 from build import system  # noqa: E402
 
 REPAIRS = collections.Counter()  # what became of the commands that repairs print
@@ -211,9 +211,22 @@ def told_without_gpu(exe, folder, machine, no_import, wanted):
     if no_import:
         tree.torch("2.5.1", needed=["libcudart.so.12"])
     status, text = gpumend(exe, ["check", "--root", str(tree.top), tree.prefix])
-    said = "no GPU was found here, and what runs on the CPU does not need" in " ".join(text.split())
+    said = "which is not affected (see --device cpu)" in text
     if status != 1 or said != wanted:
         yield "status %d, said: %s\n%s" % (status, said, text)
+
+
+def one_package_is_one_finding(exe, folder):
+    """cuBLAS is not installed: that is one finding, though cuDNN asks for it only once it is found."""
+    tree = Tree(folder / "tree").python()
+    tree.machine(MACHINES["geforce-desktop"][1]).ctranslate2("4.6.0")
+    tree.pip_cudnn("9.1.0.70")
+    tree.put(tree.cudnn + "/libcudnn_adv.so.9", cudnn_library(
+        "libcudnn_adv.so.9", "9.1.0", needed=["libcublasLt.so.12"], runpath="$ORIGIN"))
+    status, text = gpumend(exe, ["check", "--json", "--root", str(tree.top), tree.prefix])
+    found = [f for f in json.loads(text)["findings"] if f["cause"] == "library-missing"]
+    if status != 1 or len(found) != 1 or found[0]["likewise"] != ["libcublasLt.so.12"]:
+        yield "status %d\n%s" % (status, [(f["summary"], f["likewise"]) for f in found])
 
 
 def import_of_cublas(tree):
@@ -316,6 +329,7 @@ def tests(exe, show):
         yield name, lambda folder, r=row: list(told_without_gpu(exe, folder, *r))
     for name, row in FOR_CPU.items():
         yield name, lambda folder, r=row: list(told_for_cpu(exe, folder, *r))
+    yield "one-package-is-one-finding", lambda folder: list(one_package_is_one_finding(exe, folder))
     yield "image-that-imports-the-driver", lambda folder: list(of_an_image(exe, folder))
     yield "import-of-the-driver-below-windows", lambda folder: list(below_windows(exe, folder))
     for case in live.CASES:

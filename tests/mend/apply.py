@@ -117,15 +117,21 @@ def mends(kind):
     return test
 
 
+def expect_short(w, text):
+    """One broken environment is told in 12 lines. However long the folder's name is: lines that it
+    broke count once, and a command is one line."""
+    whole = re.sub(r"\n {9,}", " ", text).replace(str(w.prefix), "/srv/venv")
+    lines = sum(1 if " && " in line else 1 + len(line) // 101 for line in whole.splitlines())
+    expect(lines <= 12, "more than 12 lines: " + text)
+
+
 def advice(w):
     """What check prints at its end repairs, as it is printed: for one start, and for good."""
     text = w.gpumend("check", w.prefix, status=1)
     ends = dict(re.findall(r"^(this start|for good) +gpumend (.*)$", text, re.M))
-    expect(ends.get("this start") == "run -- COMMAND", "for one start: " + text)
-    expect(f"COMMAND is your program, such as: {w.prefix}/bin/python" in text, "COMMAND: " + text)
-    # However long the folder's name is: lines that it broke count once.
-    whole = re.sub(r"\n {9,}(?!COMMAND)", " ", text).replace(str(w.prefix), "/srv/venv")
-    expect(sum(1 + len(line) // 100 for line in whole.splitlines()) <= 12, "more than 12 lines: " + text)
+    program = f"  (your program, such as: {w.prefix}/bin/python app.py)"
+    expect(ends.get("this start") == "run -- COMMAND" + program, "for one start: " + text)
+    expect_short(w, text)
     expect("because" not in text and "looked in" not in text, "evidence: " + text)
     full = w.gpumend("check", "-v", w.prefix, status=1)
     expect("  because " in full and "looked in: " in full and "this start" not in full, full)
@@ -239,8 +245,15 @@ def hook_of_what_comes(w):
         "-Wl,-rpath,$ORIGIN"))
     shutil.rmtree(next(w.site.glob("nvidia*cublas*.dist-info")))
     t.dist("nvidia-cublas-cu12", "12.8.4.1", ["nvidia/cublas/lib/libcublas.so.12"])
+    t.dist("ctranslate2", "4.8.5", ["ctranslate2/__init__.py"], requires=("no-such-package",))
     said = w.gpumend("check", w.prefix, status=1)
-    expect("libnvrtc.so.12" in said and "nvidia-cuda-nvrtc-cu12\n" in said, "not told: " + said)
+    expect_short(w, said)
+    expect("\n  then      libnvrtc.so.12" in said and "\nwarning" not in said, "not one cause: " + said)
+    expect("1 error, 1 warning, 1 note" in said, "not all are counted: " + said)
+    expect("nvidia-cuda-nvrtc-cu12 && gpumend enable %s\n" % w.prefix in said, "not in order: " + said)
+    said = w.gpumend("check", "-v", w.prefix, status=1)
+    expect("\nwarning  libnvrtc.so.12" in said and "\nnote     ctranslate2 4.8.5" in said, "-v leaves it out: " + said)
+    t.dist("ctranslate2", "4.8.5", ["ctranslate2/__init__.py"])
     said = w.gpumend("enable", w.prefix)
     expect("left      libnvrtc.so.12" in said, "enable does not say what is left: " + said)
     expect(w.works(), "the hook does not work without it")
@@ -268,6 +281,31 @@ def hook_of_what_comes(w):
     done = subprocess.run([w.prefix / "bin/python", "-c", shown], capture_output=True, text=True,
                           env={"PYTHONDONTWRITEBYTECODE": "1"}, check=False)
     expect(done.stdout.strip() == "True", "the hook does not load it: " + done.stderr)
+
+
+def hook_made_before(w):
+    """The hook was made for an older cuBLAS than there is now, and NVRTC is missing: what is printed
+    installs it and makes the hook again, and then nothing is left."""
+    w.gpumend("enable", w.prefix)
+    t = w.tree
+    t.put(t.cublas + "/libcublas.so.12", tree.compiled(
+        "int f(void); int f(void) { return 1; }", "-Wl,-soname,libcublas.so.12",
+        "-Wl,--no-as-needed", "-Wl,%s" % t.real(t.cublas + "/libcublasLt.so.12"),
+        "-Wl,-rpath,$ORIGIN"))
+    shutil.rmtree(next(w.site.glob("nvidia*cublas*.dist-info")))
+    t.dist("nvidia-cublas-cu12", "12.8.4.1", ["nvidia/cublas/lib/libcublas.so.12"])
+    wanted = "nvidia-cuda-nvrtc-cu12 && gpumend enable %s\n" % w.prefix
+    for said in w.gpumend("check", w.prefix), w.gpumend("fix", w.prefix, status=1):
+        expect(wanted in said and "export " not in said, "not for a hook: " + said)
+    names = ["nvidia/cuda_nvrtc/lib/" + name for name in ("libnvrtc.so.12", "libnvrtc-builtins.so.12.8")]
+    for name in names:
+        t.put(t.site + "/" + name, tree.compiled("int g(void); int g(void) { return 1; }",
+                                                 "-Wl,-soname," + Path(name).name, "-Wl,-rpath,$ORIGIN"))
+    t.dist("nvidia-cuda-nvrtc-cu12", "12.8.93", names)
+    w.gpumend("enable", w.prefix)
+    said = w.gpumend("check", w.prefix)
+    expect("warning" not in said and "to do now" not in said, "it does not end: " + said)
+    expect(w.works(), "it does not work")
 
 
 def nvrtc_asked_for(w):
@@ -539,7 +577,7 @@ def damaged_journal(w):
 
 
 TESTS = {"advice": advice, "no-advice": no_advice, "links": mends("link"), "edit": mends("edit"), "hook": hook, "hook-again": hook_again,
-         "hook-of-what-comes": hook_of_what_comes,
+         "hook-of-what-comes": hook_of_what_comes, "hook-made-before": hook_made_before,
          "warnings-alone": warnings_alone,
          "nothing-to-take-back": nothing_to_take_back, "edit-as-printed": printed_edit,
          "does-not-help": does_not_help, "children-are-ignored": children_are_ignored,
