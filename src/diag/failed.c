@@ -1,10 +1,25 @@
 /* Each failure by the rule for its kind. */
 #include "diag/internal.h"
 
+/* A program whose loader does not exist is for another system, which has its libraries as well:
+ * one cause. */
+static bool rule_without_loader(struct diag *d, const struct diag_failure *x)
+{
+    const struct ldso_process *l = x->process->ldso;
+    struct diag_finding *f = !x->attempt && x->request && l->loader.missing
+                                 ? diag_find(d, DIAG_LOADER_MISSING, l->loader.path)
+                                 : NULL;
+    if (f) {
+        diag_evidence(d, f, "%s, which it needs, is not found either", x->name);
+    }
+    return f != NULL;
+}
+
 static void failure_judge(struct diag *d, const struct diag_failure *x)
 {
     static bool (*const rules[])(struct diag *, const struct diag_failure *) = {
-        diag_rule_order, diag_rule_bad_file, diag_rule_defect, diag_rule_not_found};
+        rule_without_loader, diag_rule_order, diag_rule_bad_file, diag_rule_defect,
+        diag_rule_not_found};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (rules[i](d, x)) {
             return;

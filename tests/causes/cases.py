@@ -857,6 +857,20 @@ def loader_missing(t, bad):
         t.remove(LOADER)
 
 
+@case("loader-missing", "lib-missing", LOADER, name="loader-missing-with-its-libraries",
+      evidence="libc.so.6, which it needs, is not found either")
+def loader_and_libraries(t, bad):
+    """A program of another system: its loader and its libraries are missing for one cause."""
+    t.loader()
+    t.lib("/opt/app/app", soname=None, interp=LOADER, needed=["libc.so.6", "libm.so.6"])
+    if bad:
+        t.remove(LOADER)
+    else:
+        t.lib(SYSTEM + "/libc.so.6")
+        t.lib(SYSTEM + "/libm.so.6")
+    return {"target": "/opt/app/app"}
+
+
 # ---- a file's own notes ---------------------------------------------------------------------
 
 def noted(priority, severity):
