@@ -310,6 +310,36 @@ static void keep_environment(struct container_work *w)
     }
 }
 
+static bool any_names(const container_items *items, const char *folder)
+{
+    for (size_t i = 0; i < items->n; i++) {
+        if (strstr(items->items[i].value, folder)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where no image is known, its paths are taken to be those of the environment on this host. */
+static void note_place(struct container_work *w)
+{
+    const struct py_env *e = w->q->model->env;
+    bool here = !w->q->image_path && w->q->model->root->is_host && e && e->prefix;
+    if (!here || (!any_names(&w->s->env, e->prefix) && !any_names(&w->s->image, e->prefix) &&
+                  !any_names(&w->s->mounts, e->prefix))) {
+        return;
+    }
+    const char *python = e->executable_real;
+    bool outside = python && strncmp(python, e->prefix, strlen(e->prefix)) != 0;
+    container_note(
+        w, arena_printf(w->a,
+                        "These settings name a folder of this host: in the image the environment "
+                        "must be at %s as well%s%s. For an image that has it elsewhere, name the "
+                        "image: gpumend container %s IMAGE",
+                        e->prefix, outside ? ", and its Python at " : "", outside ? python : "",
+                        container_format_name(w->q->format)));
+}
+
 static const char *starts_of(struct container_work *w)
 {
     const struct image *im = w->q->image;
@@ -359,6 +389,7 @@ void container_settings(const struct container_question *q, struct container_set
         container_add(&w, &ret->image, env_line(w.a, str_dup(w.a, name), str_dup(w.a, value)),
                       ret->env.items[i].reason);
     }
+    note_place(&w);
     container_prove(&w);
     if (q->report->verdict == DIAG_CANNOT_TELL) {
         ret->unsure = true;

@@ -25,8 +25,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "trees"))
+sys.path.insert(0, str(HERE.parent / "causes"))
 sys.path.insert(0, str(HERE.parent / "scenarios"))
 import cdi  # noqa: E402
+import tree as causes_tree  # noqa: E402
 import store  # noqa: E402
 from build import merged, nvidia, system, write  # noqa: E402
 from cdi import PODMAN, check, compiled, counts, skip, tree  # noqa: E402
@@ -906,6 +908,23 @@ def of_folders(exe, folder):
     check("a project is not an image", done.returncode != 0 and not done.stdout, done.stdout + done.stderr)
 
 
+def of_this_host(exe, folder):
+    """An environment of this host has its paths in the settings: that is said, with its Python's."""
+    tree_ = causes_tree.Tree(folder / "packed").python().ctranslate2()
+    tree_.pip_cublas()
+    place = str(tree_.real(tree_.prefix))
+    for form in ("docker", "dockerfile"):
+        done = run(exe, form, place)
+        notes = json.loads(run(exe, form, place, "--json").stdout)["notes"]
+        told = f"must be at {place} as well"
+        check(f"this host: {form}", place + "/lib" in done.stdout and told in done.stdout
+              and any(told in n for n in notes), done.stdout + done.stderr)
+        done = run(exe, form, "--root", tree_.top, tree_.prefix)
+        check(f"this host: {form} of a root", "must be at" not in done.stdout, done.stdout)
+    done = run(exe, "docker", environment_of(folder / "empty", sample="1.0"))
+    check("this host: no path is named", "must be at" not in done.stdout, done.stdout)
+
+
 def main():
     exe = Path(sys.argv[1]).resolve()
     schemas = schemas_of()
@@ -930,6 +949,7 @@ def main():
         of_image(exe, folder)
         not_determined(exe, folder)
         of_folders(exe, folder)
+        of_this_host(exe, folder)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 
