@@ -8,6 +8,9 @@
 #include "py/owner.h"
 #include "py/requirement.h"
 
+/* Of one distribution. */
+enum { SOURCES_MAX = 4096, SOURCE_BYTES_MAX = 4 << 20 };
+
 /* Whether a distribution records a compiled file. A RECORD that cannot be read may list one. */
 static bool has_compiled_file(struct model *m, const struct py_dist *dist)
 {
@@ -26,20 +29,108 @@ static bool has_compiled_file(struct model *m, const struct py_dist *dist)
     return false;
 }
 
-/* Whether an installed requirement is a package whose imports the knowledge base knows. */
-static bool requires_known(struct model *m, struct py_dist *dist)
+/* Whether the knowledge base knows what the import loads, and it is installed. */
+static bool is_known(struct model *m, struct str name)
 {
-    const struct py_metadata *meta = py_dist_metadata(m->env, dist);
-    for (size_t i = 0; meta && i < meta->n_requires_dist; i++) {
-        struct py_requirement q;
-        struct gm_err err;
-        const struct kb_import *row = NULL;
-        if (py_requirement_parse(m->arena, meta->requires_dist[i], &q, &err) == 0 &&
-            model_find_import(m, str_dup(m->arena, q.name), &row) && row) {
+    const struct kb_import *row = NULL;
+    return name.n && model_find_import(m, str_dup(m->arena, name), &row) && row;
+}
+
+/* Whether a line of Python ("import a.b as c, d", "from a.b import c") names a known package. */
+static bool line_imports_known(struct model *m, struct str line)
+{
+    line = str_trim(line);
+    bool from = str_starts(line, "from ");
+    if (!from && !str_starts(line, "import ")) {
+        return false;
+    }
+    struct str rest = line;
+    (void)str_cut(&rest, ' ');
+    while (rest.s && rest.n) {
+        struct str item = str_trim(str_cut(&rest, ','));
+        struct str dotted = str_trim(str_cut(&item, ' ')), whole = dotted;
+        if (is_known(m, str_cut(&dotted, '.')) || is_known(m, whole)) {
+            return true;
+        }
+        if (from) {
+            break;
+        }
+    }
+    return false;
+}
+
+static bool source_imports_known(struct model *m, const char *path)
+{
+    struct str text, line;
+    if (root_read(m->root, m->arena, path, SOURCE_BYTES_MAX, &text) < 0) {
+        return true; // it may
+    }
+    while (str_line(&text, &line)) {
+        if (line_imports_known(m, line)) {
             return true;
         }
     }
-    return !meta;
+    return false;
+}
+
+/* Whether a file of it imports a known package, which it need not require: Keras imports the one
+ * that a variable or a file names. */
+static bool imports_known(struct model *m, const struct py_dist *dist)
+{
+    struct str text;
+    struct py_record_row row;
+    size_t n = 0;
+    if (root_read(m->root, m->arena, path_join(m->arena, dist->info, "RECORD"), PY_RECORD_BYTES_MAX,
+                  &text) < 0) {
+        return true;
+    }
+    const char *site = path_dir(m->arena, dist->info);
+    while (py_record_next(m->arena, &text, &row)) {
+        const char *path = str_dup(m->arena, row.path);
+        if (str_ends(row.path, ".py") &&
+            (n++ == SOURCES_MAX || source_imports_known(m, path_join(m->arena, site, path)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether it requires an installed package whose imports the knowledge base knows, or one that
+ * does so in its turn. */
+static bool requires_known(struct model *m, struct py_dist *dist)
+{
+    bool *seen = arena_array(m->arena, m->env->n_dists, sizeof *seen);
+    struct py_dist **list = arena_array(m->arena, m->env->n_dists, sizeof(struct py_dist *));
+    size_t n = 0;
+    list[n++] = dist;
+    seen[dist - m->env->dists] = true;
+    for (size_t k = 0; k < n; k++) {
+        const struct py_metadata *meta = py_dist_metadata(m->env, list[k]);
+        for (size_t i = 0; meta && i < meta->n_requires_dist; i++) {
+            struct py_requirement q;
+            struct gm_err err;
+            if (py_requirement_parse(m->arena, meta->requires_dist[i], &q, &err) < 0) {
+                continue;
+            }
+            struct py_dist *next = py_env_by_dist(m->env, str_dup(m->arena, q.name));
+            if (is_known(m, q.name)) {
+                return true;
+            }
+            if (next && !seen[next - m->env->dists]) {
+                seen[next - m->env->dists] = true;
+                list[n++] = next;
+            }
+        }
+        if (!meta) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool leads_to_known(struct model *m, struct py_dist *dist)
+{
+    return requires_known(m, dist) || imports_known(m, dist);
 }
 
 /* The installed distribution, or module of one, whose name is nearly this one; NULL: none. */
@@ -95,7 +186,7 @@ void model_import_unknown(struct model_run *r, const char *name)
         model_run_unsure(
             r, meant ? arena_printf(m->arena, "%s is not installed; did you mean %s?", name, meant)
                      : arena_printf(m->arena, "%s is not installed", name));
-    } else if (!dist || has_compiled_file(m, dist) || requires_known(m, dist)) {
+    } else if (!dist || has_compiled_file(m, dist) || leads_to_known(m, dist)) {
         VEC_PUSH(m->arena, &r->out->unknown,
                  arena_printf(m->arena,
                               "%s is installed, but what its import loads is unknown; "

@@ -109,11 +109,41 @@ def llama_with_another_library(t):
     return {"env": {"LLAMA_CPP_LIB_PATH": "/opt/llama"}}
 
 
+def wrapper(t, source, requires=()):
+    """A package of Python code alone that the knowledge base does not know."""
+    t.python().ctranslate2()
+    t.system_cublas()
+    for name, text, needs in (("wrapper", source, requires), ("middle", "", ("ctranslate2",))):
+        t.put("%s/%s/__init__.py" % (t.site, name), text)
+        t.dist(name, "1.0", [name + "/__init__.py"], requires=needs)
+    return {"args": ["--import", "wrapper"]}
+
+
+def wrapper_that_imports(t):
+    """As Keras does, whose packages do not say which other it computes with."""
+    return wrapper(t, "def use():\n    import os, ctranslate2.converters as c\n    return c\n")
+
+
+def wrapper_that_imports_from(t):
+    return wrapper(t, "try:\n    from ctranslate2 import models\nexcept ImportError:\n    pass\n")
+
+
+def wrapper_of_one_that_requires(t):
+    return wrapper(t, "", ("middle>=1",))
+
+
+def wrapper_of_nothing(t):
+    return wrapper(t, '"""It is no\nimporter of ctranslate2."""\nimport os\nimport ctranslate2_names\n',
+                   ("absent",))
+
+
 HEALTHY = {
     "healthy-" + build.__name__.replace("_", "-"): (build, verdict) for build, verdict in (
         (left_by_the_other_onnxruntime, "ok"), (built_for_musl, "ok"),
         (python_that_does_not_start, "unknown"), (python_of_normal_imports, "ok"),
         (libcuda_by_library_path, "ok"), (onnxruntime_with_cuda, "unknown"),
-        (jaxlib_with_cuda, "unknown"),
+        (jaxlib_with_cuda, "unknown"), (wrapper_that_imports, "unknown"),
+        (wrapper_that_imports_from, "unknown"), (wrapper_of_one_that_requires, "unknown"),
+        (wrapper_of_nothing, "ok"),
         (one_of_two_engines_for_the_gpu, "unknown"), (two_engines_for_the_gpu, "ok"),
         (llama_for_the_cpu, "ok"), (llama_with_another_library, "unknown"))}
