@@ -292,7 +292,7 @@ static void why_print_text(const struct why *w, struct ldso_process *p, size_t n
 }
 
 /* Returns false where nothing answers to the name of --invert. */
-static bool print_tree(const struct why *w, const struct ldso_process *p)
+static bool print_tree(const struct why *w, struct ldso_process *p)
 {
     if (w->invert) {
         return report_tree_inverted(&w->out, p, w->invert);

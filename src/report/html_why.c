@@ -12,6 +12,23 @@ static bool lookup_failed(const json_t *request)
     return outcome && (strcmp(outcome, "not-found") == 0 || strcmp(outcome, "refused") == 0);
 }
 
+/* Whether the same lookup of the same object, which went the same way, is on the list. */
+static bool is_listed(const json_t *list, const json_t *request)
+{
+    static const char *const keys[] = {"name", "caller", "outcome", "path", "instead_of", "steps"};
+    bool listed = false;
+    for (size_t i = 0; i < json_array_size(list) && !listed; i++) {
+        const json_t *other = json_object_get(json_array_get(list, i), "before");
+        listed = true;
+        for (size_t k = 0; k < sizeof keys / sizeof *keys && listed; k++) {
+            const json_t *x = json_object_get(request, keys[k]),
+                         *y = json_object_get(other, keys[k]);
+            listed = (!x && !y) || (x && y && json_equal(x, y));
+        }
+    }
+    return listed;
+}
+
 static json_t *ladders_json(const struct ldso_process *p, const json_t *document, size_t own,
                             size_t *ret_left)
 {
@@ -21,7 +38,8 @@ static json_t *ladders_json(const struct ldso_process *p, const json_t *document
     for (size_t i = 0; i < json_array_size(requests); i++) {
         json_t *r = json_array_get(requests, i);
         bool is_own = own < p->loads.n && i == p->loads.items[own].request;
-        if (!is_own && !lookup_failed(r) && !json_object_get(r, "instead_of")) {
+        bool shown = is_own || lookup_failed(r) || json_object_get(r, "instead_of");
+        if (!shown || is_listed(list, r)) {
             continue;
         }
         if (json_array_size(list) == LADDERS_MAX && !is_own) {

@@ -16,11 +16,12 @@ struct node {
 
 struct edge {
     size_t from, to;
-    const struct ldso_request *request;
+    struct ldso_request *request;
 };
 
 struct graph {
     struct arena *arena;
+    struct ldso_process *process;
     VEC(struct node) nodes; // sorted by compare_nodes()
     VEC(struct edge) edges; // sorted by `from` (or `to`), then as they were asked
     size_t *first;          // of each node, and one more
@@ -76,7 +77,7 @@ static void add_edges(const struct ldso_process *p, struct graph *g)
     struct edge *sorted = arena_array(g->arena, n + 1, sizeof *sorted);
     g->first = arena_array(g->arena, g->nodes.n + 1, sizeof *g->first);
     for (size_t i = 0; i < n; i++) {
-        const struct ldso_request *r = p->requests.items[i];
+        struct ldso_request *r = p->requests.items[i];
         struct edge e = {graph_index(g, caller_of(p, r)), graph_index(g, request_node(r)), r};
         VEC_PUSH(g->arena, &g->edges, e);
         g->first[(g->inverted ? e.to : e.from) + 1]++;
@@ -92,9 +93,9 @@ static void add_edges(const struct ldso_process *p, struct graph *g)
     g->edges.items = sorted;
 }
 
-static void make_graph(const struct ldso_process *p, bool inverted, struct graph *ret)
+static void make_graph(struct ldso_process *p, bool inverted, struct graph *ret)
 {
-    *ret = (struct graph){.arena = p->arena, .inverted = inverted};
+    *ret = (struct graph){.arena = p->arena, .process = p, .inverted = inverted};
     add_nodes(p, ret);
     add_edges(p, ret);
 }
@@ -105,14 +106,24 @@ static const char *node_text(const struct graph *g, size_t i)
     return str_printable(g->arena, n->object ? n->object->path : n->missing);
 }
 
+/* What is behind a line: that its node is unfolded elsewhere, and the file that an earlier load
+ * keeps out. */
+static const char *edge_mark(const struct graph *g, struct ldso_request *r, size_t node)
+{
+    bool folded = g->nodes.items[node].unfolded && g->first[node] < g->first[node + 1];
+    const struct ldso_instead *instead = ldso_instead(g->process, r);
+    return arena_printf(g->arena, "%s%s%s%s", folded ? " (*)" : "",
+                        instead ? " (first wins: alone it would be " : "",
+                        instead ? str_printable(g->arena, instead->path) : "", instead ? ")" : "");
+}
+
 /* "libm.so.6 => /lib/libm.so.6", and inverted "/usr/bin/app, as libm.so.6". */
 static void edge_line(const struct out *o, const struct graph *g, const struct edge *e, size_t node)
 {
     static const char *const kinds[] = {
         [LDSO_NEEDED] = "", [LDSO_DLOPEN] = "dlopen ", [LDSO_PRELOAD] = "preload "};
-    const struct ldso_request *r = e->request;
-    bool folded = g->nodes.items[node].unfolded && g->first[node] < g->first[node + 1];
-    const char *mark = folded ? " (*)" : "";
+    struct ldso_request *r = e->request;
+    const char *mark = edge_mark(g, r, node);
     const char *name = str_printable(g->arena, r->name);
     if (g->inverted) {
         fprintf(o->file, "%s  %s%s%s\n", node_text(g, node), kinds[r->kind], name, mark);
@@ -166,7 +177,7 @@ static void print_from(const struct out *o, struct graph *g, size_t root)
     }
 }
 
-void report_tree(const struct out *o, const struct ldso_process *p)
+void report_tree(const struct out *o, struct ldso_process *p)
 {
     struct graph g;
     make_graph(p, false, &g);
@@ -180,7 +191,7 @@ static bool answers_to(const struct node *n, const char *name)
            (n->object && n->object->soname && strcmp(n->object->soname, name) == 0);
 }
 
-bool report_tree_inverted(const struct out *o, const struct ldso_process *p, const char *name)
+bool report_tree_inverted(const struct out *o, struct ldso_process *p, const char *name)
 {
     struct graph g;
     bool any = false;

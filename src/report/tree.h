@@ -9,10 +9,10 @@
 
 /* The program with what it asks for below it, each in the order of its requests. An object is
  * unfolded where it is met first; elsewhere it has the mark (*). */
-void report_tree(const struct out *o, const struct ldso_process *p);
+void report_tree(const struct out *o, struct ldso_process *p);
 
 /* The other way round: what answers to `name` (path, soname, file name, or a name that was asked
  * for in vain), with who asks for it below, up to the program. False: nothing does. */
-bool report_tree_inverted(const struct out *o, const struct ldso_process *p, const char *name);
+bool report_tree_inverted(const struct out *o, struct ldso_process *p, const char *name);
 
 #endif

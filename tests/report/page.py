@@ -230,6 +230,15 @@ def of_first_wins(exe, top, pages):
     check("first wins: alone it is loaded indeed",
           json.loads(alone)["requests"][0]["path"] == "/opt/toolkit/libcublas.so.12", alone)
     why = run(exe, "why", "libcublas.so.12", "--root", t.top, "--exe", PROGRAM, "--caller", "libtwo.so.1")[1]
+    shown = run(exe, "why", "--tree", "--root", t.top, "--exe", PROGRAM)[1]
+    check("first wins: why --tree has the mark at the one line", [x.strip("|`- ") for x in shown.splitlines()
+          if "first wins" in x] == ["libcublas.so.12 => /opt/wheel/libcublas.so.12 (first wins: alone it would be "
+                                    "/opt/toolkit/libcublas.so.12)"], shown)
+    check("first wins: why --tree --invert, too", "first wins: alone it would be /opt/toolkit/libcublas.so.12" in
+          run(exe, "why", "--tree", "--invert", "libcublas.so.12", "--root", t.top, "--exe", PROGRAM)[1])
+    twice = run(exe, "why", "libnone.so.1", "--root", t.top, "--exe", PROGRAM, "--load", "libnone.so.1", "--html", "-")[1]
+    check("a lookup that is made twice has one ladder", twice.count("libnone.so.1</code> for") == 1,
+          re.findall("<h3>.*?</h3>", twice))
     check("first wins: why says so", "first wins: its own search would find /opt/toolkit/libcublas.so.12" in why, why)
     t.lib("/opt/app/lib/libtwo.so.1", needed=["libcublas.so.12"], runpath="/opt/wheel")
     text = run(exe, *at, "--json")[1]
