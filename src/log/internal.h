@@ -328,6 +328,10 @@ bool store_has_enough(const struct log_store *s, const struct log_said *said, bo
 /* Nothing can be kept any more, and that something was dropped is known. */
 bool store_is_full(const struct log_store *s);
 
+/* Puts the facts from `from` on where their lines are among the others. No fact comes after that.
+ */
+void store_sort(struct log_store *s, size_t from);
+
 /* Takes a fact back: it gets another kind, which no rule knows. */
 void store_refute(struct log_store *s, size_t index, const char *kind);
 
@@ -396,8 +400,8 @@ const struct log_target *gpu_by_pci(struct log_rules *r, const char *device, boo
  * {wheel_folder} of pip's package, {apt} of the distribution's (Debian's, if the text names none),
  * {conda}, for the CUDA release that the text
  * shows; {library_folder}, where the text has the file. Of the text: {toolkit_major} ("unknown" if
- * none is shown), {torch_index} of the driver, {gfx_override} of the AMD processor. NULL: another
- * field, or not known. */
+ * none is shown), {torch_index} of the driver and the GPU, {gfx_override} of the AMD processor.
+ * NULL: another field, or not known. */
 const char *provided_field(const struct log_matched *m, const char *library, struct str field);
 
 /* The package manager of the distribution that the text names; APT where it names none, or several

@@ -159,6 +159,7 @@ void log_end(struct log *l)
     }
     log_scan(l, l->buffer, l->n);
     l->n = 0;
+    log_take_form(l);
 }
 
 /* What its words are asked of: of a long text the lines that were looked at. */

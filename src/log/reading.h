@@ -75,6 +75,9 @@ struct log {
 /* What a text between two line ends shows. */
 void log_take_segment(struct log *l, const char *text, size_t n);
 
+/* What the fields of an issue form show, whose labels stand above their values. At the end. */
+void log_take_form(struct log *l);
+
 /* Whether a signature finds nothing in a line but facts that there are enough of. The line is one
  * plain text of one process; there is a sieve. */
 bool log_line_is_known(struct log *l, size_t index, const struct log_line *line);

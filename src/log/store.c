@@ -137,3 +137,15 @@ void store_refute(struct log_store *s, size_t index, const char *kind)
     fact->kind = kind;
     s->facts.items[index] = fact;
 }
+
+void store_sort(struct log_store *s, size_t from)
+{
+    for (size_t i = from; i < s->facts.n; i++) {
+        const struct log_fact *fact = s->facts.items[i];
+        size_t at = i;
+        for (; at > 0 && s->facts.items[at - 1]->place > fact->place; at--) {
+            s->facts.items[at] = s->facts.items[at - 1];
+        }
+        s->facts.items[at] = fact;
+    }
+}
