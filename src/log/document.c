@@ -6,6 +6,7 @@
 
 /* What a line is, by the first of these that it matches. */
 enum kind {
+    KIND_PROMPT,   // of a shell, with the command that somebody ran
     KIND_OUTPUT,   // of a program
     KIND_TEMPLATE, // a heading that issue forms have
     KIND_FIELD,    // of an issue form, and what its writer filled in
@@ -30,6 +31,8 @@ enum kind {
 #define SCHEMA      "\"(?:openapi|swagger|asyncapi|\\$schema)\" ?:" // a description of an interface
 
 static const char *const expressions[KINDS] = {
+    [KIND_PROMPT] = ANY_OF("^[A-Z]:\\\\[^<>|*?\"]*>|^PS [A-Z]:\\\\|^[\\w-]+@[\\w.-]+:\\S* ?[$#%] "
+                           "|^\\([\\w.-]+\\) (?:[\\w-]+@|[A-Z]:|PS )|^>>> \\S|^In \\[\\d+\\]: \\S"),
     [KIND_OUTPUT] = ANY_OF(
         "^\\[?\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d|^\\[?\\d\\d:\\d\\d:\\d\\d"
         "|^\\[ *\\d+\\.\\d+\\] |^[A-Z][a-z]{2} [ \\d]\\d \\d\\d:\\d\\d:\\d\\d "
@@ -41,7 +44,7 @@ static const char *const expressions[KINDS] = {
         "|^Some module may need to rebuild instead|^If you are a user of the module, the easiest"
         "|^downgrade to 'numpy<2'"
         "|^CMake (?:Error|Warning)|^E  +\\S|^[\\w.-]+\\[\\d+\\]: |^Error!|^[\\w./+-]+\\(\\d+\\): "
-        "|^/bin/\\w+: "
+        "|^/bin/\\w+: |^CUDA out of memory\\. Tried to allocate \\d"
         "|^File \"|^what\\(\\)|^terminate called|\\(core dumped\\)"
         "|^(?:Segmentation fault|Aborted|Killed|Illegal instruction)\\b"
         "|^/?[\\w./+-]+:\\d+(?::\\d+)?: "
@@ -55,15 +58,15 @@ static const char *const expressions[KINDS] = {
         "python\\d?"
         "|bash|sh|zsh|ffmpeg|nvcc|ld|gcc|make)(?:\\[\\d+\\])?: |^[\\w-]+-\\d+ *\\| "
         "|^(?!Version)[\\w.+-]+(?: +|=+)\\d+\\.\\d+[\\w.+]*$|^#\\d+ +(?:0x|\\[?\\d)"
-        "|^\\|.*(?:MiB|NVIDIA-SMI|N/A)|^\\+[-=]{3,}"
+        "|^\\|.*(?:MiB|NVIDIA-SMI|N/A)|\\bNVIDIA-SMI \\d+\\.\\d[\\d.]* +Driver Version: "
+        "\\d|^\\+[-=]{3,}"
         "|^Could not (?:load library|locate) \\w[\\w+-]*\\.(?:so|dll)\\b|^Invalid handle\\. Cannot "
         "load"
         "|^Unable to load any of \\{|^Your kernel headers for kernel "
         "|^(?:ggml|gguf|llama|llm|whisper|clip|load|print|common)_\\w+: |^time=\\S+ "
         "level=|^level=[A-Z]|^\\[GIN\\] |^\\(\\w+ pid=\\d+\\) "
         "|^Error response from daemon: |^Process finished with exit code |^Press any key "
-        "|^[A-Z]:\\\\[^<>|*?\"]*>|^PS [A-Z]:\\\\|^[\\w-]+@[\\w.-]+:\\S* ?[$#%] "
-        "|^\\([\\w.-]+\\) (?:[\\w-]+@|[A-Z]:|PS )|^OSError: |^  at .*[:(]\\d+\\)"
+        "|^OSError: |^  at .*[:(]\\d+\\)"
         "|^[A-Z]:\\\\.*\\.py:\\d+: |\\[WinError|^CUDA[_ ]SETUP: |^EP Error |^={9,}"
         "|^NVIDIA-SMI (?:has failed|couldn't find)|^Make sure that the latest NVIDIA driver"
         "|^Please also try adding directory that contains libnvidia|^-- \\w|^nvcc fatal"
@@ -247,6 +250,7 @@ struct counts {
     bool announcing; // "When I run it, I get:"
     bool announced;  // that precedes the paragraph, or this line of it
     bool of_output;  // the paragraph is a program's
+    bool prompted;   // that precedes in the paragraph
     bool began;      // a line of the paragraph was seen
     bool below_frame;
     bool prefixed; // a time or the name of a process precedes the line
@@ -315,6 +319,8 @@ static void count_line(struct log_rules *r, struct str s, bool message, struct c
 {
     enum { STORY_MIN = 4 }; // sentences in one line of somebody who tells a story
     enum kind kind = line_kind(r, s);
+    c->prompted = c->prompted || kind == KIND_PROMPT;
+    kind = kind == KIND_PROMPT ? KIND_OUTPUT : kind;
     size_t sentences = c->prefixed ? 1 : sentences_count(s);
     bool bullet = without_bullet(s).s != s.s;
     bool first = !c->began;
@@ -327,6 +333,8 @@ static void count_line(struct log_rules *r, struct str s, bool message, struct c
     c->messages += own;
     if (own && (kind == KIND_CODE || kind == KIND_NONE || kind == KIND_PHRASE)) {
         kind = KIND_OUTPUT;
+    } else if (own && kind == KIND_SENTENCE && c->prompted) {
+        kind = KIND_OUTPUT; // a message in whole words
     }
     c->of_output = c->of_output || (own && first);
     c->wraps =
@@ -372,7 +380,7 @@ static void take_document_line(struct log_rules *r, struct str raw, bool message
     struct str s = str_trim((struct str){clean + line.body, line.n - line.body});
     if (!s.n) {
         c->announced = c->announcing;
-        c->of_output = c->began = c->below_frame = c->wraps = false;
+        c->of_output = c->prompted = c->began = c->below_frame = c->wraps = false;
         return;
     }
     if (!str_is_utf8(s.s, s.n)) {
