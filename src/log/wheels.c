@@ -106,19 +106,38 @@ static const char *toolkit_of(const struct log_matched *m, const char *library)
     return list;
 }
 
-/* The index of PyTorch's wheels that the driver of the text can run, or NULL. CUDA Toolkit release
- * notes, "CUDA Toolkit and Minimum Required Driver Version for CUDA Minor Version Compatibility":
- * CUDA 11 needs 450.80.02, CUDA 12 needs 525.60.13. */
+/* Whether a GPU of the text is older than what PyTorch's builds for CUDA 12.8 have code for (7.5
+ * from torch 2.11 on), and none needs CUDA 12.8. kb/builds.json has their architectures. */
+static bool has_older_gpu(const struct log_matched *m)
+{
+    bool older = false;
+    for (size_t i = 0; i < m->n_facts; i++) {
+        const char *arch = strcmp(m->facts[i]->kind, "capability") == 0
+                               ? log_fact_field(m->facts[i], "arch")
+                               : NULL;
+        double capability = arch ? strtod(arch, NULL) : 0;
+        if (capability >= 10) {
+            return false;
+        }
+        older = older || (capability > 0 && capability < 7.5);
+    }
+    return older;
+}
+
+/* The index of PyTorch's wheels that the driver and the GPU of the text can run, or NULL. CUDA
+ * Toolkit release notes, "CUDA Toolkit and Minimum Required Driver Version for CUDA Minor Version
+ * Compatibility": CUDA 11 needs 450.80.02, CUDA 12 needs 525.60.13. */
 static const char *torch_index(const struct log_matched *m)
 {
+    const char *newest = has_older_gpu(m) ? "cu126" : "cu128";
     for (size_t i = 0; i < m->n_facts; i++) {
         const char *driver = log_fact_field(m->facts[i], "driver");
         unsigned long branch = driver ? strtoul(driver, NULL, 10) : 0;
         if (strcmp(m->facts[i]->kind, "driver") == 0 && branch > 0) {
-            return branch >= 525 ? "cu128" : branch >= 450 ? "cu118" : NULL;
+            return branch >= 525 ? newest : branch >= 450 ? "cu118" : NULL;
         }
     }
-    return "cu128";
+    return newest;
 }
 
 /* The processor that has code in most builds of ROCm and the instructions of this one. LLVM's
