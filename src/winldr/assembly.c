@@ -92,9 +92,9 @@ static const char *system_folder(struct winldr_process *p, const struct assembly
     return found;
 }
 
-/* Beside the file with the manifest. True: the assembly is there; *ret_path: its DLL, or NULL. */
+/* Beside the file with the manifest. True: the assembly is there; ret->path: its DLL, or NULL. */
 static bool find_private(struct winldr_process *p, const char *beside, const struct assembly *x,
-                         const char *dll, const char **ret_path)
+                         const char *dll, struct winldr_redirect *ret)
 {
     const char *name = str_dup(p->arena, x->name);
     const char *const folders[] = {beside, winldr_path_join(p->arena, beside, name)};
@@ -106,7 +106,8 @@ static bool find_private(struct winldr_process *p, const char *beside, const str
                                                        : (struct str){"", 0};
         text = text.n ? text : manifest_file(p, str_concat(p->arena, base, ".manifest", ""));
         if (text.n) {
-            *ret_path = lists_file(text, dll) ? winldr_path_join(p->arena, folders[i], dll) : NULL;
+            ret->path = lists_file(text, dll) ? winldr_path_join(p->arena, folders[i], dll) : NULL;
+            ret->doubt = ret->doubt ? ret->doubt : winldr_tag_doubt(text);
             return true;
         }
     }
@@ -120,7 +121,7 @@ struct winldr_redirect winldr_assembly_find(struct winldr_process *p, const stru
     struct str text =
         m == p->modules.items[0] ? p->program_manifest : manifest_of(p, m->file, OF_DLL);
     struct str tag;
-    const char *beside = winldr_path_folder(p->arena, m->path);
+    const char *beside = winldr_path_folder(p->arena, m->path), *doubt = winldr_tag_doubt(text);
     for (size_t i = 0; winldr_tag_next(&text, "dependentAssembly", &tag); i++) {
         struct str rest = text;
         if (i == ASSEMBLIES_MAX) {
@@ -136,16 +137,15 @@ struct winldr_redirect winldr_assembly_find(struct winldr_process *p, const stru
         const char *folder = x.name.n ? system_folder(p, &x) : NULL;
         const char *path = folder ? winldr_path_join(p->arena, folder, name) : NULL;
         if (path && winldr_files_get(p->files, path)->kind == WINLDR_ENTRY_FILE) {
-            answer.path = path;
-            return answer;
+            return (struct winldr_redirect){path, NULL, doubt};
         }
         if (folder || !x.name.n) {
             continue;
         }
-        if (find_private(p, beside, &x, name, &path)) {
-            if (path) {
-                answer.path = path;
-                return answer;
+        struct winldr_redirect private = {.doubt = doubt};
+        if (find_private(p, beside, &x, name, &private)) {
+            if (private.path) {
+                return private;
             }
         } else if (!str_starts(x.name, "Microsoft.Windows.")) { // comctl32.dll and gdiplus.dll
             answer.unseen = arena_printf(p->arena, "the assembly " STR_FMT, STR_ARG(x.name));

@@ -27,6 +27,7 @@
 struct winldr_redirect {
     const char *path;   // the DLL is this file, whether it is there or not; NULL: not redirected
     const char *unseen; // an assembly that may have it is not in the tree; or NULL
+    const char *doubt;  // with `path`: Windows may refuse the manifest that says so; or NULL
 };
 
 /* Looks for the manifest and the .local of the program, which is the first module. */

@@ -223,6 +223,10 @@ static bool answer_by_assembly(struct winldr_process *p, struct winldr_request *
         s->assembly_unseen = to.unseen;
         return false;
     }
+    if (to.doubt) {
+        say_unseen(r, arena_printf(p->arena, "a manifest with %s", to.doubt));
+        return true;
+    }
     if (!try_place(p, r, s, to.path, WINLDR_VIA_ASSEMBLY)) {
         request_say_failed(r, r->path ? WINLDR_BAD_EXE_FORMAT : WINLDR_MOD_NOT_FOUND, r->path);
     }

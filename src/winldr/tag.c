@@ -61,6 +61,59 @@ static struct str cut_name(struct str *rest)
     return name;
 }
 
+/* "1.0.0.0"; with fewer numbers Wine 8.0 takes it. */
+static bool is_version(struct str text)
+{
+    size_t n = 0;
+    for (uint64_t number; text.s && n < 5; n++) {
+        if (!str_u64(str_cut(&text, '.'), &number) || number > UINT16_MAX) {
+            return false;
+        }
+    }
+    return n <= 4;
+}
+
+static const char *doubt_of_tag(struct str name, struct str tag)
+{
+    static const char space[] = "urn:schemas-microsoft-com:asm.v";
+    bool is_identity = str_is(name, "assemblyIdentity");
+    struct str version = is_identity ? winldr_tag_value(tag, "version") : (struct str){"", 0};
+    if (str_is(name, "assembly") && (!str_is(winldr_tag_value(tag, "manifestVersion"), "1.0") ||
+                                     str_find(tag, space) == tag.n)) {
+        return "an <assembly> without manifestVersion 1.0 or its namespace";
+    }
+    if (version.n && !is_version(version)) {
+        return "a version that is none";
+    }
+    bool names = is_identity || str_is(name, "file");
+    return names && str_find_char(tag, '&') < tag.n ? "an entity in a name" : NULL;
+}
+
+const char *winldr_tag_doubt(struct str text)
+{
+    const char *doubt = NULL;
+    size_t depth = 0;
+    for (size_t at; !doubt && (at = str_find_char(text, '<')) < text.n;) {
+        struct str rest = {text.s + at + 1, text.n - at - 1};
+        struct str tag = {rest.s, str_find_char(rest, '>')};
+        bool is_comment = str_starts(rest, "!--"), closes = str_starts(rest, "/");
+        size_t end = is_comment ? str_find(rest, "-->") : tag.n;
+        text = (struct str){rest.s + end, rest.n - end};
+        if (is_comment || str_starts(rest, "?xml ")) {
+            continue;
+        }
+        if (str_starts(rest, "?") || str_starts(rest, "!")) {
+            return "a processing instruction, a DOCTYPE or a CDATA section";
+        }
+        if (!text.n || (closes && !depth)) {
+            return "a tag that is not closed";
+        }
+        depth += closes ? (size_t)-1 : !(tag.n && tag.s[tag.n - 1] == '/');
+        doubt = closes ? NULL : doubt_of_tag(cut_name(&rest), tag);
+    }
+    return doubt ? doubt : depth ? "a tag that is not closed" : NULL;
+}
+
 bool winldr_tag_next(struct str *text, const char *name, struct str *ret)
 {
     for (size_t at; (at = str_find_char(*text, '<')) < text->n;) {

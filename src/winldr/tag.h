@@ -14,6 +14,11 @@ struct str winldr_tag_text(struct arena *a, struct str bytes);
  * is none. */
 bool winldr_tag_next(struct str *text, const char *name, struct str *ret);
 
+/* Why Windows may refuse a manifest, or read another one out of it than the two functions here, as
+ * a noun ("a tag that is not closed"); NULL: it is of a plain form. Source: Microsoft, "Assembly
+ * Manifests" (xmlns and manifestVersion are required); Wine 8.0 takes none of these for one. */
+const char *winldr_tag_doubt(struct str text);
+
 /* The value of an attribute in a tag; empty: it has none. */
 struct str winldr_tag_value(struct str tag, const char *name);
 
