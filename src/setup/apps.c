@@ -31,7 +31,8 @@ static const struct setup_app apps[] = {
      .whisper = true},
     {.name = "speaches",
      .package = "speaches",
-     .engines = "ctranslate2",
+     // Whisper runs by ctranslate2, the voices of Kokoro by onnxruntime-gpu.
+     .engines = "ctranslate2 onnxruntime-gpu",
      .module = "speaches",
      .counts = COUNTS_CTRANSLATE2,
      .hook = true,

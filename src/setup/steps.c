@@ -301,6 +301,21 @@ static void source_words(struct planner *p, struct setup_step *s, word_list *wor
     *words = all;
 }
 
+/* "ctranslate2 and onnxruntime-gpu" */
+static const char *engines_text(const struct planner *p)
+{
+    const char *text = "";
+    for (struct str rest = str_of(p->plan->row->engines); rest.s && rest.n;) {
+        struct str one = str_cut(&rest, ' ');
+        text = arena_printf(p->a, "%s%s" STR_FMT, text,
+                            !*text   ? ""
+                            : rest.s ? ", "
+                                     : " and ",
+                            STR_ARG(one));
+    }
+    return text;
+}
+
 /* What is from PyTorch's own index goes first: what else is needed is in the plain one. */
 void setup_packages_step(struct planner *p)
 {
@@ -346,11 +361,21 @@ void setup_packages_step(struct planner *p)
     setup_packages_cost(p, s, counts);
     s->title = s->commands.n ? s->title : "Keep the packages";
     s->why = s->commands.n ? packages_why(p) : "Every package of the plan is there.";
-    s->seen = p->plan->uv
-                  ? arena_printf(p->a, "uv pip check --python %s finds no conflict.",
-                                 setup_word(p, p->plan->folder))
-                  : arena_printf(p->a, "%s -m pip check prints: No broken requirements found.",
-                                 setup_python_word(p));
+    // A lock file may replace what its packages declare: onnxruntime by onnxruntime-gpu.
+    s->seen =
+        p->plan->source ? arena_printf(p->a, "uv pip list --python %s has the libraries, and %s.",
+                                       setup_word(p, p->plan->folder), engines_text(p))
+        : p->plan->uv   ? arena_printf(p->a, "uv pip check --python %s finds no conflict.",
+                                       setup_word(p, p->plan->folder))
+                      : arena_printf(p->a, "%s -m pip check prints: No broken requirements found.",
+                                     setup_python_word(p));
+}
+
+/* "--import whisperx ". What the import of an application outside of the package index loads is not
+ * known: all that is in its environment is judged. */
+static const char *import_words(const struct planner *p)
+{
+    return p->plan->source ? "" : arena_printf(p->a, "--import %s ", p->plan->row->module);
 }
 
 /* NVIDIA's wheels put the libraries into folders in which the loader does not look. */
@@ -364,10 +389,10 @@ void setup_libraries_step(struct planner *p)
     s->why = arena_printf(p->a,
                           p->plan->row->hook_some
                               ? "NVIDIA's wheels install their libraries in folders of their own, "
-                                "and %s does not search all of them."
-                              : "NVIDIA's wheels install their libraries in folders that %s does "
+                                "and %s %s not search all of them."
+                              : "NVIDIA's wheels install their libraries in folders that %s %s "
                                 "not search.",
-                          p->plan->row->engines);
+                          engines_text(p), strchr(p->plan->row->engines, ' ') ? "do" : "does");
     if (p->plan->windows) {
         setup_command_add(
             p, s,
@@ -381,9 +406,9 @@ void setup_libraries_step(struct planner *p)
         s->seen = "where.exe cublas64_12.dll prints a path in that folder.";
         return;
     }
-    setup_command_add(p, s,
-                      arena_printf(p->a, "gpumend enable --import %s %s", p->plan->row->module,
-                                   setup_word(p, p->plan->folder)));
+    setup_command_add(
+        p, s,
+        arena_printf(p->a, "gpumend enable %s%s", import_words(p), setup_word(p, p->plan->folder)));
     s->why = arena_printf(p->a,
                           "%s A hook in the environment loads them first; gpumend disable removes "
                           "it.",
@@ -417,8 +442,8 @@ void setup_proof_step(struct planner *p)
     }
     struct setup_step *s = setup_step_new(p, SETUP_PROOF, "Prove it");
     setup_command_add(p, s,
-                      arena_printf(p->a, "gpumend check %s--import %s %s",
-                                   gpu ? "" : "--device cpu ", p->plan->row->module, folder));
+                      arena_printf(p->a, "gpumend check %s%s%s", gpu ? "" : "--device cpu ",
+                                   import_words(p), folder));
     if (gpu) {
         setup_command_add(p, s, arena_printf(p->a, "gpumend probe %s", folder));
         s->why = "check follows every library that the packages load; probe computes on the GPU.";
