@@ -143,6 +143,7 @@ SUITES = [
     Suite("test", "fleet-export", 300, "{py} tests/fleet/export.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
     Suite("test", "printed-python", 120, "{py} tests/safety/printed_python.py"),
+    Suite("test", "windows-bounds", 600, "{py} tests/safety/windows_bounds.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py --files 20000 {exe}"),
     Suite("test-long", "hostile-files-many", 600, "{py} tests/safety/hostile.py --many {exe}"),
     Suite("test", "bounded", 300, "{py} tests/safety/bounded.py {exe}"),

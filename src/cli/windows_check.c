@@ -27,29 +27,33 @@ static int windows_check_print(const struct report_windows *r,
     return status;
 }
 
-/* What the snapshot does not hold, which another gpumend made. */
-static void note_unheld(struct arena *a, struct snap *files, struct report_windows *r)
+/* What a snapshot does not hold, which another gpumend made, and a bound that was reached. */
+static void note_unread(struct arena *a, struct snap *files, const char *cut,
+                        struct report_windows *r)
 {
-    const char **list;
-    snap_note_pages(files);
-    list = arena_array(a, files->misses.n + 1, sizeof *list);
-    for (size_t i = 0; i < files->misses.n; i++) {
+    size_t n = files ? files->misses.n : 0;
+    const char **list = arena_array(a, n + 1, sizeof *list);
+    for (size_t i = 0; i < n; i++) {
         list[i] = arena_printf(a, "%s: the snapshot does not hold it", files->misses.items[i]);
     }
+    if (*cut) {
+        list[n++] = cut;
+    }
     r->unheld = list;
-    r->n_unheld = files->misses.n;
+    r->n_unheld = n;
 }
 
 static int windows_check_look(struct arena *a, struct cli_windows_tree *t,
-                              const struct cli_windows_check *check)
+                              const struct cli_windows_check *check, const struct root *root)
 {
     cli_windows_judge(t);
     struct report_windows r = {
         .arena = a, .host = t->host, .all = t->all, .n = t->n, .root = check->root_path};
     if (check->replayed) {
         json_decref(report_windows_check_json(&r)); // what a report reads, too
-        note_unheld(a, check->replayed, &r);
+        snap_note_pages(check->replayed);
     }
+    note_unread(a, check->replayed, root->cut, &r);
     return windows_check_print(&r, check);
 }
 
@@ -66,7 +70,7 @@ bool cli_windows_check(struct arena *a, struct root *root, const struct cli_wind
         *ret_status = cli_fail(CLI_CANNOT, "%s: %s is not available for a Windows tree", command,
                                check->refused);
     } else if (rc > 0) {
-        *ret_status = windows_check_look(a, &t, check);
+        *ret_status = windows_check_look(a, &t, check, root);
     }
     cli_windows_close(&t);
     return rc != 0;

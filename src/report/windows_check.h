@@ -12,7 +12,7 @@ struct report_windows {
     const struct diag_windows *all;
     size_t n;
     const char *root;          // as given, for the page
-    const char *const *unheld; // what a snapshot does not hold, or NULL
+    const char *const *unheld; // what was not read: a snapshot has it not, or a bound
     size_t n_unheld;
 };
 
