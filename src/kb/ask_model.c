@@ -6,6 +6,13 @@
 
 #include "base/str.h"
 
+/* "2.31" -> "manylinux_2_31": PEP 600 has the glibc in the tag's name. */
+static const char *glibc_tag(struct arena *a, const char *glibc)
+{
+    const char *dot = strchr(glibc, '.');
+    return dot ? arena_printf(a, "manylinux_%.*s_%s", (int)(dot - glibc), glibc, dot + 1) : glibc;
+}
+
 int form_glibc(struct ask *k, struct gm_err *err)
 {
     struct kb_glibcs g;
@@ -26,7 +33,8 @@ int form_glibc(struct ask *k, struct gm_err *err)
             ask_say(k, "%s promises glibc %s or later; built on %s; pip %s or later knows it.",
                     row->tag, row->glibc, row->image, row->pip);
         } else {
-            ask_say(k, "glibc %s is that of %s.", row->glibc, row->systems);
+            ask_say(k, "glibc %s is that of %s; wheels up to %s run there.", row->glibc,
+                    row->systems, glibc_tag(k->a, row->glibc));
         }
     }
     return k->answer->known;

@@ -103,6 +103,12 @@ static bool separates(char c)
            c == '<' || c == '`';
 }
 
+/* "doesn't": one word, as it is not understood as two. */
+static bool is_contraction(const char *text)
+{
+    return text[-1] == 'n' && text[0] == '\'' && text[1] == 't' && (!text[2] || separates(text[2]));
+}
+
 /* "80 GB" is one word, as "80GB" is. */
 static bool joins_number(const struct question *q, const char *word)
 {
@@ -162,7 +168,8 @@ void reading_split(struct arena *a, const char *text, struct question *q)
 {
     while (*text) {
         size_t n = 0, compares = comparison(text);
-        while (compares == 0 && text[n] && !separates(text[n]) && !comparison(text + n)) {
+        while (compares == 0 && text[n] && !comparison(text + n) &&
+               (!separates(text[n]) || (n > 0 && is_contraction(text + n)))) {
             n++;
         }
         if (compares > 0) {

@@ -369,6 +369,13 @@ static void add_amd(struct question *q)
     }
 }
 
+/* "torch on PyPI for CUDA 12.6": of the builds of a release the index has the default one. */
+static bool asks_for_index(const struct question *q)
+{
+    return q->package && q->said & SAID_PIP && q->named & (NAMED_CUDA | NAMED_CUDNN) &&
+           !(q->said & SAID_AARCH64) && question_has(q, "pypi");
+}
+
 void reading_add_meanings(struct reading *r)
 {
     for (size_t i = 0; i < r->q->n; i++) {
@@ -386,6 +393,9 @@ void reading_add_meanings(struct reading *r)
         r->q->said & SAID_DEFAULT && question_has(r->q, "pip")) {
         r->q->said =
             (r->q->said & ~(unsigned)SAID_DEFAULT) | SAID_PIP; // "pip install" of a library
+    }
+    if (asks_for_index(r->q)) {
+        r->q->said = (r->q->said & ~(unsigned)SAID_PIP) | SAID_DEFAULT;
     }
     if (r->q->said & SAID_MANAGERS && !r->q->package && r->q->asked == 0 &&
         r->q->named & (NAMED_PART | NAMED_LIBRARY | NAMED_CUDNN)) {
