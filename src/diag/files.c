@@ -97,6 +97,34 @@ static void add_foreign(struct diag *d, const struct diag_failure *x, const char
                 "Use builds for one processor: the program and all libraries that it loads.");
 }
 
+/* Where a link leads that no package records, into another folder; NULL: it is none. */
+static const char *own_link_target(struct diag *d, const struct refusal *why, const char *path)
+{
+    bool own = why->cause == DIAG_LIBRARY_DANGLING_LINK && !model_owner(d->m, path);
+    const char *target = own ? model_link_target(d->m, path) : NULL;
+    return target && strchr(target, '/') ? target : NULL;
+}
+
+/* What is one finding: a file; a folder that is closed, which hides several at once; or such links
+ * of one folder into one other, which went as a whole with its package. */
+static const char *file_key(struct diag *d, const struct refusal *why, const char *path)
+{
+    const char *target = own_link_target(d, why, path);
+    return target ? arena_printf(d->a, "%s to %s", path_dir(d->a, path), path_dir(d->a, target))
+           : why->cause == DIAG_LIBRARY_UNREADABLE ? denied_at(d, path)
+                                                   : path;
+}
+
+/* To remove such a link gains nothing: what it led to is missing. */
+static void repair_link(struct diag *d, struct diag_finding *f, const char *target,
+                        const char *path)
+{
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "Install the package again that had %s, or remove the links in %s; no package of "
+                "this environment records them.",
+                path_base(target), path_dir(d->a, path));
+}
+
 static void repair_file(struct diag *d, struct diag_finding *f, const struct refusal *why,
                         const char *path)
 {
@@ -104,6 +132,8 @@ static void repair_file(struct diag *d, struct diag_finding *f, const struct ref
         repair_permission(d, f, path);
     } else if (why->cause == DIAG_PAGE_SIZE) {
         diag_repair_page_size(d, f, path);
+    } else if (own_link_target(d, why, path)) {
+        repair_link(d, f, own_link_target(d, why, path), path);
     } else {
         diag_repair_reinstall(d, f, path);
     }
@@ -116,10 +146,8 @@ static void file_finding(struct diag *d, const struct diag_failure *x, const cha
         add_foreign(d, x, path, detail);
         return;
     }
-    bool is_denied = why->cause == DIAG_LIBRARY_UNREADABLE; // a folder hides several at once
-    struct diag_finding *f =
-        diag_add(d, why->cause, is_denied ? denied_at(d, path) : path, path_base(path),
-                 arena_printf(d->a, "%s %s%s.", path, why->what, detail));
+    struct diag_finding *f = diag_add(d, why->cause, file_key(d, why, path), path_base(path),
+                                      arena_printf(d->a, "%s %s%s.", path, why->what, detail));
     bool fresh = f->evidence.n == 0;
     diag_likewise(d, f, path_base(path));
     f->severity = !x->wish ? DIAG_ERROR : fresh ? DIAG_WARNING : f->severity;
@@ -162,7 +190,7 @@ void diag_damaged_library(struct diag *d, const char *path)
         const struct refusal *why = can_load ? refusal_of_file(d, p, path, &detail) : NULL;
         if (why && why->cause != DIAG_LIBRARY_WRONG_ARCHITECTURE) {
             struct diag_finding *f =
-                diag_add(d, why->cause, path, path_base(path),
+                diag_add(d, why->cause, file_key(d, why, path), path_base(path),
                          arena_printf(d->a, "%s %s%s.", path, why->what, detail));
             if (f->evidence.n == 0) {
                 f->severity = DIAG_WARNING;

@@ -229,6 +229,22 @@ def one_package_is_one_finding(exe, folder):
         yield "status %d\n%s" % (status, [(f["summary"], f["likewise"]) for f in found])
 
 
+def removed_behind_links(exe, folder):
+    """Links to the libraries of a package that was removed: one finding, whose repair is the package."""
+    tree = Tree(folder / "tree").python()
+    tree.machine(MACHINES["geforce-desktop"][1]).ctranslate2("4.6.0")
+    tree.system_cublas()
+    for name in ("graph", "ops", "cnn", "adv"):
+        path = tree.real("%s/ctranslate2.libs/libcudnn_%s.so.9" % (tree.site, name))
+        path.symlink_to("../nvidia/cudnn/lib/" + path.name)
+    status, text = gpumend(exe, ["check", "--json", "--root", str(tree.top), tree.prefix])
+    found = json.loads(text)["findings"]
+    if status != 1 or [f["cause"] for f in found] != ["library-dangling-link"] or found[0]["likewise"] != [
+            "libcudnn_ops.so.9", "libcudnn_cnn.so.9", "libcudnn_adv.so.9"] or (
+            "Install the package again that had libcudnn_graph.so.9" not in found[0]["repairs"][0]["text"]):
+        yield "status %d\n%s" % (status, [(f["summary"], f["likewise"], f["repairs"]) for f in found])
+
+
 def import_of_cublas(tree):
     tree.python().torch("2.5.1", needed=["libcublas.so.12"])
 
@@ -329,6 +345,7 @@ def tests(exe, show):
         yield name, lambda folder, r=row: list(told_without_gpu(exe, folder, *r))
     for name, row in FOR_CPU.items():
         yield name, lambda folder, r=row: list(told_for_cpu(exe, folder, *r))
+    yield "removed-behind-links", lambda folder: list(removed_behind_links(exe, folder))
     yield "one-package-is-one-finding", lambda folder: list(one_package_is_one_finding(exe, folder))
     yield "image-that-imports-the-driver", lambda folder: list(of_an_image(exe, folder))
     yield "import-of-the-driver-below-windows", lambda folder: list(below_windows(exe, folder))
