@@ -26,9 +26,10 @@ enum kind {
 };
 
 #define ANY_OF(...) "(?-i)(?:" __VA_ARGS__ ")"
-#define LEVEL       "(?:ERROR|WARNING|WARN|INFO|DEBUG|FATAL|CRITICAL|[Ee]rror|[Ww]arning|[Ff]atal|[EWIF])"
-#define ENDED       "[.,;:!?)]"
-#define SCHEMA      "\"(?:openapi|swagger|asyncapi|\\$schema)\" ?:" // a description of an interface
+#define LEVEL                                                                                      \
+    "(?:ERROR|WARNING|WARN|INFO|DEBUG|TRACE|FATAL|CRITICAL|[Ee]rror|[Ww]arning|[Ff]atal|[EWIF])"
+#define ENDED  "[.,;:!?)]"
+#define SCHEMA "\"(?:openapi|swagger|asyncapi|\\$schema)\" ?:" // a description of an interface
 
 static const char *const expressions[KINDS] = {
     [KIND_PROMPT] = ANY_OF("^[A-Z]:\\\\[^<>|*?\"]*>|^PS [A-Z]:\\\\|^[\\w-]+@[\\w.-]+:\\S* ?[$#%] "
@@ -36,7 +37,7 @@ static const char *const expressions[KINDS] = {
     [KIND_OUTPUT] = ANY_OF(
         "^\\[?\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d|^\\[?\\d\\d:\\d\\d:\\d\\d"
         "|^\\[ *\\d+\\.\\d+\\] |^[A-Z][a-z]{2} [ \\d]\\d \\d\\d:\\d\\d:\\d\\d "
-        "|^(?:ERROR|WARNING|WARN|INFO|DEBUG|FATAL|CRITICAL) |^\\W*" LEVEL
+        "|^(?:ERROR|WARNING|WARN|INFO|DEBUG|TRACE|FATAL|CRITICAL) |^\\W*" LEVEL
         "(?:[:\\]]|\\s*[\\[(|])|^[EWI]\\d{4} |^note: |^\\{(?!" SCHEMA ")\"[^\"]*\" ?:"
         "|^[\\w.]*(?:Error|Exception|Warning|Interrupt|Failure|Fault)[:(]|^Traceback \\(most"
         "|^(?:hip|cuda)Error[A-Z]\\w+: |^A module that was compiled using NumPy 1\\.x"
@@ -45,12 +46,14 @@ static const char *const expressions[KINDS] = {
         "|^downgrade to 'numpy<2'"
         "|^CMake (?:Error|Warning)|^E  +\\S|^[\\w.-]+\\[\\d+\\]: |^Error!|^[\\w./+-]+\\(\\d+\\): "
         "|^/bin/\\w+: |^CUDA out of memory\\. Tried to allocate \\d"
+        "|^\\d{1,3}%\\||\\d(?:it/s|s/it)\\]|^\\{'[^']{1,60}': .*\\}$" // tqdm's bars; a printed dict
         "|^File \"|^what\\(\\)|^terminate called|\\(core dumped\\)"
         "|^(?:Segmentation fault|Aborted|Killed|Illegal instruction)\\b"
         "|^/?[\\w./+-]+:\\d+(?::\\d+)?: "
         "|^[EWIF] [\\w./-]+\\.\\w+:\\d+\\] "
         "|^[\\w./-]+: (?:error|warning|symbol lookup|cannot|/|version|undefined|relocation|fatal)"
         "|^(?:Collecting|Downloading|Installing|Successfully|Using cached|Building wheel) "
+        "|^(?:Skipping link: |Found link http|Link requires a different )"
         "|^Requirement already|^Looking in|^(?!\\w+ *=).*0x[0-9a-f]{6,}|^NVRM|\\[Errno"
         "|^[\\w.-]+:\\d+:\\d+ \\[\\d+\\] "          // NCCL's: host, process, thread, GPU
         "|^\\[[\\w.:/-]+ @ (?:0x)?[0-9a-f]{6,}\\] " // FFmpeg's: part, its address
