@@ -501,6 +501,21 @@ static const bool *marked_lines(const struct reading *r, const struct log_result
     return marked;
 }
 
+/* Whether a line that the best reading rests on shows a failure itself: what works around it, such
+ * as requests that a server answered before, says nothing about that. */
+static bool evidence_has_sign(const struct reading *r, const struct log_result *known)
+{
+    const struct log_candidate *best = &known->candidates[0];
+    for (size_t i = 0; i < r->lines.n; i++) {
+        for (size_t k = 0; k < best->n_evidence; k++) {
+            if (r->lines.items[i].sign && best->evidence[k]->line == r->lines.items[i].number) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Whether the class that is most probable is told. That nothing of the GPU runtime failed must be
  * more than likely. */
 static bool guess_is_told(const struct words *w, const struct guess *g)
@@ -529,8 +544,9 @@ void words_judge(struct log_rules *rules, struct arena *a, const struct log_text
     see_known(&r, known);
     struct guess g = reading_guess(&r);
     if (known->n) {
-        ret->healthy =
-            strcmp(r.words->classes[g.first], "healthy") == 0 && g.share >= r.words->sure;
+        ret->healthy = !evidence_has_sign(&r, known) &&
+                       strcmp(r.words->classes[g.first], "healthy") == 0 &&
+                       g.share >= r.words->sure;
     } else if (guess_is_told(r.words, &g)) {
         guess_tell(rules, &r, &g, ret);
     }
