@@ -366,6 +366,25 @@ static bool is_echo(struct str s)
     return quoted && s.n > 6 && str_find_char(s, '$') == s.n;
 }
 
+/* Files that pip saw in an index: of which systems they are says nothing about this one. */
+static bool is_pip_link(struct str s)
+{
+    enum { WITHIN = 60 }; // a time, a step of a build and blanks go before it
+    struct str head = {s.s, s.n < WITHIN ? s.n : WITHIN};
+    return str_find(head, "Skipping link: ") < head.n || str_find(head, "Found link http") < head.n;
+}
+
+/* A line of the source as a compiler repeats it below a message, "   12 | #include <cuda.h>"; what
+ * #error says is a message itself. */
+static bool is_quoted_source(struct str s)
+{
+    size_t n = 0;
+    while (n < s.n && str_is_digit(s.s[n])) {
+        n++;
+    }
+    return n && str_starts((struct str){s.s + n, s.n - n}, " | ") && str_find(s, "#error") == s.n;
+}
+
 /* One plain line, or a piece of one. A note's mark is left out, and is a literal all the same. */
 static void log_take_piece(struct log *l, const char *text, size_t n)
 {
@@ -374,7 +393,7 @@ static void log_take_piece(struct log *l, const char *text, size_t n)
     if (is_note) {
         s = str_trim((struct str){s.s + 5, s.n - 5});
     }
-    if (!s.n || is_echo(s)) {
+    if (!s.n || is_echo(s) || is_pip_link(s) || is_quoted_source(s)) {
         l->table = l->rows ? TABLE_NONE : l->table;
         return;
     }
