@@ -74,6 +74,7 @@ SUITES = [
     Suite("test", "explain-documents", 300, "{py} tests/explain/documents.py {exe}"),
     Suite("test", "explain-runnable", 120, "{py} tests/explain/runnable.py {exe}"),
     Suite("test", "explain-repairs", 120, "{py} tests/explain/repairs.py {exe}"),
+    Suite("test", "explain-noise", 300, "{py} tests/explain/noise.py {exe}"),
     Suite("test", "explain-generality", 300, "{py} tests/explain/generality.py"),
     Suite("test", "json-schema", 300, "{py} tests/json-schema.py {exe}"),
     Suite("test", "causes", 300, "{py} tests/causes/run.py {exe}"),
