@@ -54,6 +54,8 @@ static const char *const expressions[KINDS] = {
         "|^[\\w./-]+: (?:error|warning|symbol lookup|cannot|/|version|undefined|relocation|fatal)"
         "|^(?:Collecting|Downloading|Installing|Successfully|Using cached|Building wheel) "
         "|^(?:Skipping link: |Found link http|Link requires a different )"
+        "|^(?:Setting up|Unpacking|Preparing to unpack|Selecting previously|Processing triggers)\\b"
+        "|^(?:Get|Hit|Ign|Err):\\d+ |^Adding '?diversion |^update-alternatives: " // dpkg, APT
         "|^Requirement already|^Looking in|^(?!\\w+ *=).*0x[0-9a-f]{6,}|^NVRM|\\[Errno"
         "|^[\\w.-]+:\\d+:\\d+ \\[\\d+\\] "          // NCCL's: host, process, thread, GPU
         "|^\\[[\\w.:/-]+ @ (?:0x)?[0-9a-f]{6,}\\] " // FFmpeg's: part, its address
