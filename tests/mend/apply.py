@@ -415,6 +415,22 @@ def changed_by_others(w):
     w.gpumend("fix", w.prefix, "--list")
 
 
+def one_of_several_changed(w):
+    """Whichever file is not ours any more, nothing is undone: not the others either."""
+    w.gpumend("enable", w.prefix)
+    ours = [p for p in w.site.iterdir() if "gpumend" in p.name and p.is_file()]
+    expect(len(ours) > 1, "few files: %s" % ours)
+    for path in ours:
+        path.rename(w.prefix / "kept")
+        path.write_text("mine")
+        before = state.state(w.prefix)
+        said = w.gpumend("fix", w.prefix, "--undo", status=3)
+        expect("changed by others" in said and path.name in said, said)
+        changed = state.differences(before, state.state(w.prefix))
+        expect(not changed, "%s: it was touched: %s" % (path.name, "; ".join(changed[:4])))
+        (w.prefix / "kept").rename(path)
+
+
 def last_first(w):
     """Two repairs; the first cannot go before the second where both changed the same."""
     w.apply("link")
@@ -583,6 +599,7 @@ TESTS = {"advice": advice, "no-advice": no_advice, "links": mends("link"), "edit
          "does-not-help": does_not_help, "children-are-ignored": children_are_ignored,
          "own-knowledge": own_knowledge,
          "changed-by-others": changed_by_others,
+         "one-of-several-changed": one_of_several_changed,
          "last-first": last_first, "leaves-the-environment": leaves_the_environment,
          "world-writable": world_writable, "of-another": of_another,
          "others-may-write": others_may_write, "others-by-acl": others_by_acl,
