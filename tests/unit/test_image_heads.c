@@ -12,7 +12,8 @@
 #include "gpu/fatbin.h"
 #include "image/heads.h"
 
-enum { FILE_SIZE = 0x1000, CONTAINER_AT = 0x108, ENTRIES = 3, PAYLOAD = 200, FALSE_AT = 0xc00 };
+enum { FILE_SIZE = 0x1000, CONTAINER_AT = 0x108, ENTRIES = 3, PAYLOAD = 200 };
+enum { CUT_AT = 0x800, FALSE_AT = 0xc00 };
 
 static unsigned char file[FILE_SIZE];
 static enum { ANY, HEADER, PAYLOAD_OF } kinds[FILE_SIZE]; // what each byte is of
@@ -31,7 +32,16 @@ static void mark(size_t at, size_t n, int kind)
     }
 }
 
-/* A container of three entries among bytes that are not zero; behind it the magic alone. */
+static void put_entry(size_t at, uint64_t payload, uint64_t arch)
+{
+    memset(file + at, 0, FATBIN_ENTRY);
+    put(at, 2, 2), put(at + 2, FATBIN_ENTRY_VERSION, 2), put(at + 4, FATBIN_ENTRY, 4);
+    put(at + 8, payload, 8), put(at + 28, arch, 4);
+    mark(at, FATBIN_ENTRY, HEADER);
+}
+
+/* A container of three entries among bytes that are not zero; one whose last entry claims to
+ * be longer than it, up to behind what follows; and the magic alone. */
 static void make(void)
 {
     size_t each = FATBIN_ENTRY + PAYLOAD, at = CONTAINER_AT + FATBIN_HEADER;
@@ -40,12 +50,15 @@ static void make(void)
     put(CONTAINER_AT + 6, FATBIN_HEADER, 2), put(CONTAINER_AT + 8, ENTRIES * each, 8);
     mark(CONTAINER_AT, FATBIN_HEADER, HEADER);
     for (size_t i = 0; i < ENTRIES; i++, at += each) {
-        memset(file + at, 0, FATBIN_ENTRY);
-        put(at, 2, 2), put(at + 2, FATBIN_ENTRY_VERSION, 2), put(at + 4, FATBIN_ENTRY, 4);
-        put(at + 8, PAYLOAD, 8), put(at + 28, 80 + i, 4);
-        mark(at, FATBIN_ENTRY, HEADER);
+        put_entry(at, PAYLOAD, 80 + i);
         mark(at + FATBIN_ENTRY, PAYLOAD, PAYLOAD_OF);
     }
+    put(CUT_AT, FATBIN_MAGIC, 4), put(CUT_AT + 4, 1, 2);
+    put(CUT_AT + 6, FATBIN_HEADER, 2), put(CUT_AT + 8, 2 * each, 8);
+    mark(CUT_AT, FATBIN_HEADER, HEADER);
+    put_entry(CUT_AT + FATBIN_HEADER, PAYLOAD, 90);
+    put_entry(CUT_AT + FATBIN_HEADER + each, 2 * (FALSE_AT - CUT_AT), 90);
+    mark(CUT_AT + FATBIN_HEADER + FATBIN_ENTRY, PAYLOAD, PAYLOAD_OF);
     put(FALSE_AT, FATBIN_MAGIC, 4);
     mark(FALSE_AT, FATBIN_HEADER, HEADER); // a reader must see that no container begins there
 }

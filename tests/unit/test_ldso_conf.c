@@ -37,6 +37,7 @@ static void folders(void **state)
                       "/opt/first///\n"
                       "/opt/first\n"
                       "include conf.d/*.conf absent.conf\n"
+                      "includeconf.d/.hidden.conf\n" // no word without a blank behind it
                       "hwcap 0 nosegneg\n"
                       "  /opt/last # the rest of a line\n"
                       "relative/folder\n"
