@@ -54,6 +54,17 @@ def missing_dlopen(t, bad):
         t.system_cublas()
 
 
+@case("library-missing", "lib-missing", "libcublas.so.12",
+      evidence="torch 2.5.1 declares nvidia-cublas-cu12==12.4.5.8: not installed")
+def missing_and_declared(t, bad):
+    """The package that would bring the library is told with it, not as a requirement of its own."""
+    t.python().torch(needed=["libcublas.so.12"], rpath="$ORIGIN/../nvidia/cublas/lib")
+    t.dist("torch", "2.5.1", [], requires=["nvidia-cublas-cu12==12.4.5.8; "
+                                           "platform_system == 'Linux'"])
+    if not bad:
+        t.pip_cublas()
+
+
 @case("library-missing", "lib-missing", "libcublasLt.so.12",
       repair=r"nvidia-cublas-cu12.*nvidia-curand-cu12", evidence="libcurand.so.10")
 def missing_family_of_one_asker(t, bad):
