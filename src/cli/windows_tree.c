@@ -156,15 +156,12 @@ static const char *variables_unseen(const struct host *host, const struct host_w
                                     const struct cli_env *env)
 {
     const struct host_windows *w = host ? &host->windows : NULL;
-    return variable_of(env, "APPDATA")           ? NULL
-           : !w || w->registry.state != HOST_YES ? "the registry could not be read"
-           : w->is_dirty || (user && user->is_dirty)
-               ? "the registry lacks its last changes (a dirty hive): they are in its logs, which "
-                 "are not read. Windows writes them back at a full shutdown, such as "
-                 "`shutdown /s /t 0`; fast startup is none"
-           : user && !user->is_read ? "the user's registry could not be read"
-           : w->users.n && !user    ? "which of the users starts it is not known"
-                                    : NULL;
+    return variable_of(env, "APPDATA")               ? NULL
+           : !w || w->registry.state != HOST_YES     ? "the registry could not be read"
+           : w->is_dirty || (user && user->is_dirty) ? "the registry " HOST_DIRTY_HIVE
+           : user && !user->is_read                  ? "the user's registry could not be read"
+           : w->users.n && !user                     ? "which of the users starts it is not known"
+                                                     : NULL;
 }
 
 static void set_environment(struct arena *a, const struct host *host, const struct cli_env *env,

@@ -220,6 +220,11 @@ struct host_windows_toolkit {
     const char *path;    // "C:\\Program Files\\..."
 };
 
+/* Behind the name of a hive. */
+#define HOST_DIRTY_HIVE                                                                            \
+    "lacks its last changes (a dirty hive): they are in its logs, which are not read. Windows "    \
+    "writes them into it at a full shutdown (shutdown /s /t 0), which fast startup is not"
+
 struct host_windows_user {
     const char *name;        // of the folder below C:\Users
     struct host_fact path;   // the user's own PATH; value

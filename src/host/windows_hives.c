@@ -76,12 +76,7 @@ struct host_fact host_windows_open(struct windows_look *w, const char *path, str
         return host_unknown(e->place, arena_strdup(a, err.text));
     }
     if (ret->dirty) {
-        host_windows_note(
-            w, arena_printf(a,
-                            "%s lacks its last changes (a dirty hive): they are in its logs, which "
-                            "are not read. Windows writes them back at a full shutdown, such as "
-                            "`shutdown /s /t 0`; fast startup is none",
-                            e->place));
+        host_windows_note(w, arena_printf(a, "%s " HOST_DIRTY_HIVE, e->place));
     }
     return host_yes(e->place, NULL);
 }

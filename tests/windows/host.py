@@ -171,7 +171,7 @@ CASES = [
     ("a card was replaced", replaced, 3, ["one of the two was removed"], ["unknown", "unknown"], None),
     ("AMD's", amd, 0, ["gfx1010", "driver 31.0.24027.1012 installed"], ["yes"], None),
     ("other classes do not count", sound_card, 0, ["RTX 4090"], ["yes"], "cuda"),
-    ("a dirty hive", dirty, 0, ["a dirty hive", "`shutdown /s /t 0`"], ["yes"], "cuda"),
+    ("a dirty hive", dirty, 0, ["a dirty hive", "shutdown /s /t 0"], ["yes"], "cuda"),
     ("no SYSTEM", no_system, 3, ["Cannot tell which GPUs"], [], None),
     ("a hive that is cut off", cut, 3, ["it is cut off"], [], None),
     ("the control set in use", other_set, 0, ["No supported GPU found"], [], "cpu"),
