@@ -103,16 +103,13 @@ static bool is_installable(const char *package)
     return true;
 }
 
-/* Packages that the knowledge base has no releases of, and whose modules have the same name. */
+/* Packages that the knowledge base has no releases of, and whose modules have the same name. Not
+ * those that PyPI has under it for something else, or not at all: apex, cudf, detectron2. */
 static const char *const known_packages[] = {
     "accelerate",
-    "apex",
     "auto-gptq",
     "causal-conv1d",
-    "cudf",
-    "cuml",
     "datasets",
-    "detectron2",
     "dlib",
     "einops",
     "exllamav2",
@@ -130,7 +127,6 @@ static const char *const known_packages[] = {
     "mmcv",
     "mmcv-full",
     "numba",
-    "nvdiffrast",
     "open3d",
     "optimum",
     "paddlepaddle",
@@ -138,7 +134,6 @@ static const char *const known_packages[] = {
     "peft",
     "pip",
     "pycuda",
-    "pytorch3d",
     "pytorch-lightning",
     "sageattention",
     "scipy",
@@ -150,7 +145,6 @@ static const char *const known_packages[] = {
     "stable-ts",
     "tensorflow-gpu",
     "timm",
-    "tinycudann",
     "torch-cluster",
     "torch-geometric",
     "torch-scatter",
