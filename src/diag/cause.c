@@ -211,6 +211,9 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
          "The installed packages do not meet the requirements that a package declares."},
     [DIAG_CUDA_TWICE] = {"cuda-releases-mixed", "wrong-major", DIAG_NOTE,
                          "The image contains the libraries of two CUDA releases."},
+    [DIAG_LIBRARY_DEFECT] =
+        {"library-defect", "lib-bug", DIAG_ERROR,
+         "There is a defect in the library that loads or uses the GPU; the system is fine."},
     [DIAG_DLL_MISSING] = {"dll-missing", "windows-dll", DIAG_ERROR,
                           "A DLL, or a DLL that it depends on, is not found on Windows."},
     [DIAG_CRASH_ON_UNLOAD] =
@@ -236,9 +239,6 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_LIBRARY_OLDER] =
         {"library-older-than-build", "header-runtime-mismatch", DIAG_ERROR,
          "A program loads a different release of a library than the one it was built with."},
-    [DIAG_LIBRARY_DEFECT] =
-        {"library-defect", "lib-bug", DIAG_ERROR,
-         "There is a defect in the library that loads or uses the GPU; the system is fine."},
     [DIAG_APPLICATION_DEFECT] = {"application-defect", "app-bug", DIAG_ERROR,
                                  "There is a defect in the application; the GPU runtime is fine."},
     [DIAG_GPU_MEMORY_EXHAUSTED] = {"gpu-memory-exhausted", "out-of-memory", DIAG_ERROR,

@@ -94,6 +94,7 @@ enum diag_cause {
     DIAG_CPU_ISA_FORCED,
     DIAG_REQUIREMENT_UNMET,
     DIAG_CUDA_TWICE,
+    DIAG_LIBRARY_DEFECT,
     /* From here on: what only a log shows, and a system at rest does not. */
     DIAG_DLL_MISSING,
     DIAG_FIRST_OF_LOGS = DIAG_DLL_MISSING,
@@ -105,7 +106,6 @@ enum diag_cause {
     DIAG_TOOLKIT_MISSING,
     DIAG_TOOLKIT_MISMATCH,
     DIAG_LIBRARY_OLDER,
-    DIAG_LIBRARY_DEFECT,
     DIAG_APPLICATION_DEFECT,
     DIAG_GPU_MEMORY_EXHAUSTED,
     DIAG_GPU_MEMORY_HELD,

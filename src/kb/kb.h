@@ -512,6 +512,7 @@ enum kb_trait_kind {
     KB_TRAIT_INDEX,    // where it takes a package from
     KB_TRAIT_PACKAGE,  // how packages are named
     KB_TRAIT_ENCODING, // how a number is made
+    KB_TRAIT_ENDS,     // without a driver it ends the process, once its library is loaded
     KB_TRAIT_CHOICES,  // the compute types that its command takes: its name lists them
     KB_TRAIT_NEEDS,    // least versions for the CUDA major of its name
 };

@@ -414,9 +414,9 @@ static const struct field glibc_fields[] = {
 };
 static const struct record glibc_record = RECORD(struct kb_glibc, glibc_fields);
 
-static const char *const trait_words[] = {"program",  "variable", "feature", "cpu",
-                                          "refusal",  "opens",    "index",   "package",
-                                          "encoding", "choices",  "needs",   NULL};
+static const char *const trait_words[] = {"program", "variable", "feature", "cpu",      "refusal",
+                                          "opens",   "index",    "package", "encoding", "ends",
+                                          "choices", "needs",    NULL};
 
 static const struct field trait_fields[] = {
     TEXT(struct kb_trait, "id", id),

@@ -54,6 +54,23 @@ def missing_dlopen(t, bad):
         t.system_cublas()
 
 
+@case("library-defect", "lib-bug", "onnxruntime-gpu", evidence="there is no libcuda.so.1",
+      repair="ask for CPUExecutionProvider alone")
+def onnxruntime_ends_without_a_driver(t, bad):
+    """With all of CUDA and no driver: 1.22.0 crashes, 1.23.2 takes the CPU."""
+    t.real("/sys/bus/pci/devices").mkdir(parents=True)  # no GPU, for sure
+    t.python().onnxruntime("1.22.0" if bad else "1.23.2")
+    for name in ORT_NEEDS:
+        t.lib(SYSTEM + "/" + name)
+
+
+@case("library-missing", "lib-missing", "libcublasLt.so.12", repair="Leave it so on this machine: "
+      "onnxruntime-gpu 1.22.0 goes on with the CPU", evidence="ends the process")
+def onnxruntime_that_better_finds_nothing(t, bad):
+    t.real("/sys/bus/pci/devices").mkdir(parents=True)
+    t.python().onnxruntime("1.22.0" if bad else "1.23.2", needed=ORT_NEEDS if bad else ())
+
+
 @case("library-missing", "lib-missing", "libcublas.so.12",
       evidence="torch 2.5.1 declares nvidia-cublas-cu12==12.4.5.8: not installed")
 def missing_and_declared(t, bad):
