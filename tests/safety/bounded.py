@@ -255,6 +255,8 @@ def conf_faults(exe, top):
     main.chmod(0o755)
     etc = top / "etc"
     (etc / "more").mkdir(parents=True)
+    (top / "lib64").mkdir()
+    (top / LOADER[1:]).write_bytes(Path(LOADER).read_bytes())
 
     def said(texts):
         for name, text in texts.items():
