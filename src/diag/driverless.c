@@ -103,14 +103,6 @@ static const struct ldso_object *loaded_library(const struct diag *d, const char
     return NULL;
 }
 
-static bool is_of_release(struct diag *d, const struct py_dist *dist, const char *versions)
-{
-    struct py_specifiers set;
-    struct gm_err err;
-    return dist && dist->version && py_specifiers_parse(d->a, str_of(versions), &set, &err) == 0 &&
-           py_specifiers_match(&set, str_of(dist->version)) == PY_YES;
-}
-
 /* Without its CUDA libraries such a release says so and takes the CPU; with them it crashes. */
 static void add_end(struct diag *d, const struct kb_trait *t, const struct py_dist *dist,
                     const struct ldso_object *o, const struct model_process *p)
@@ -151,7 +143,7 @@ static void judge_ends(struct diag *d, const struct kb_trait *t)
 {
     const struct model_process *p = NULL;
     const struct py_dist *dist = d->m->env ? py_env_by_dist(d->m->env, t->package) : NULL;
-    if (!is_of_release(d, dist, t->versions)) {
+    if (!dist || !dist->version || !model_version_fits(d->a, t->versions, dist->version)) {
         return;
     }
     const struct ldso_object *o = loaded_library(d, t->name, &p);
