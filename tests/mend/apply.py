@@ -236,8 +236,8 @@ def hook_again(w):
     expect(pth.read_text() == "import mine\n", "it was touched")
 
 
-def hook_of_what_comes(w):
-    """What cuBLAS opens is not installed: the hook loads it once it is, without another repair."""
+def newer_cublas(w):
+    """The release whose cuBLASLt opens NVRTC."""
     t = w.tree
     t.put(t.cublas + "/libcublas.so.12", tree.compiled(
         "int f(void); int f(void) { return 1; }", "-Wl,-soname,libcublas.so.12",
@@ -245,6 +245,12 @@ def hook_of_what_comes(w):
         "-Wl,-rpath,$ORIGIN"))
     shutil.rmtree(next(w.site.glob("nvidia*cublas*.dist-info")))
     t.dist("nvidia-cublas-cu12", "12.8.4.1", ["nvidia/cublas/lib/libcublas.so.12"])
+    return t
+
+
+def hook_of_what_comes(w):
+    """What cuBLAS opens is not installed: the hook loads it once it is, without another repair."""
+    t = newer_cublas(w)
     t.dist("ctranslate2", "4.8.5", ["ctranslate2/__init__.py"], requires=("no-such-package",))
     said = w.gpumend("check", w.prefix, status=1)
     expect_short(w, said)
@@ -287,13 +293,7 @@ def hook_made_before(w):
     """The hook was made for an older cuBLAS than there is now, and NVRTC is missing: what is printed
     installs it and makes the hook again, and then nothing is left."""
     w.gpumend("enable", w.prefix)
-    t = w.tree
-    t.put(t.cublas + "/libcublas.so.12", tree.compiled(
-        "int f(void); int f(void) { return 1; }", "-Wl,-soname,libcublas.so.12",
-        "-Wl,--no-as-needed", "-Wl,%s" % t.real(t.cublas + "/libcublasLt.so.12"),
-        "-Wl,-rpath,$ORIGIN"))
-    shutil.rmtree(next(w.site.glob("nvidia*cublas*.dist-info")))
-    t.dist("nvidia-cublas-cu12", "12.8.4.1", ["nvidia/cublas/lib/libcublas.so.12"])
+    t = newer_cublas(w)
     wanted = "nvidia-cuda-nvrtc-cu12 && gpumend enable %s\n" % w.prefix
     for said in w.gpumend("check", w.prefix), w.gpumend("fix", w.prefix, status=1):
         expect(wanted in said and "export " not in said, "not for a hook: " + said)
