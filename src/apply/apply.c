@@ -11,6 +11,7 @@
 #include "base/folder.h"
 #include "elf/image.h"
 #include "apply/hookfile.h"
+#include "apply/imports.h"
 #include "py/dist.h"
 
 enum { PATCHELF_MS = 120000, OUTPUT_BYTES_MAX = 64 << 10, HOOK_LINE_BYTES_MAX = 4096 };
@@ -309,7 +310,7 @@ static const char *packages_objection(const struct doing *d)
         return "the environment has no pip, and uv is not installed";
     }
     return folder_safe_program(d->m->arena, words.items[0], &err) < 0 ||
-                   folder_safe_program(d->m->arena, d->m->env->executable, &err) < 0
+                   apply_start_check(d->m->arena, d->m->env, &err) < 0
                ? arena_strdup(d->m->arena, err.text)
                : NULL;
 }

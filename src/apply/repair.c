@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "apply/imports.h"
 #include "base/env.h"
-#include "base/folder.h"
 #include "py/requirement.h"
 
 enum { TRIALS_MAX = 8 }; // scripts that are tried; each is one start of the interpreter
@@ -313,7 +313,7 @@ static struct trial try_out(const struct apply_order *o, struct apply_repaired *
         return (struct trial){.result = APPLY_FAILED, .why = wrong};
     }
     if (m->root->is_host && m->env && m->env->executable &&
-        folder_safe_program(o->arena, m->env->executable, &err) < 0) {
+        apply_start_check(o->arena, m->env, &err) < 0) {
         return trial_cannot(arena_strdup(o->arena, err.text));
     }
     return !m->root->is_host     ? trial_cannot("its files belong to another system than this one")

@@ -292,7 +292,7 @@ static const char *step_objection(struct arena *a, const char **at, const char *
     return NULL;
 }
 
-int folder_safe_program(struct arena *a, const char *path, struct gm_err *err)
+const char *folder_program_objection(struct arena *a, const char *path)
 {
     const char *at = "/", *rest = path,
                *why = path[0] == '/' ? folder_objection(a, "/") : "its path is not absolute";
@@ -309,6 +309,12 @@ int folder_safe_program(struct arena *a, const char *path, struct gm_err *err)
             why = !why && links > LINKS_MAX ? "too many links" : why;
         }
     }
+    return why;
+}
+
+int folder_safe_program(struct arena *a, const char *path, struct gm_err *err)
+{
+    const char *why = folder_program_objection(a, path);
     return why ? gm_err_set(err, GM_ERR_UNSUPPORTED,
                             "%s is not started: another user could put something else there (%s)",
                             path, why)

@@ -31,9 +31,13 @@ const char *folder_path_objection(struct arena *a, const char *path);
  * and the sentence says which folder is in the way; GM_ERR_LOOK, it cannot be looked at. */
 const char *folder_safe_path(struct arena *a, const char *path, struct gm_err *err);
 
-/* Whether a program can be started without running what another user chose: each folder and link
- * by which the path leads to it, and the file itself, belong to root or this user and are not
- * others' to write. 0, or GM_ERR_UNSUPPORTED with a sentence that names what is in the way. */
+/* How another user could put something else in the place of a file, as "/srv/bin: anyone may write
+ * to it"; NULL: nobody could. Each folder and link by which the path leads to it, and the file
+ * itself, then belong to root or this user and are not others' to write. */
+const char *folder_program_objection(struct arena *a, const char *path);
+
+/* Whether a program can be started without running what another user chose: 0, or
+ * GM_ERR_UNSUPPORTED with a sentence that names what is in the way. */
 int folder_safe_program(struct arena *a, const char *path, struct gm_err *err) GM_CHECK;
 
 /* Opens a folder and makes it (mode 0700), with what is above it, where it is missing. The fd is

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apply/imports.h"
 #include "cli/probing.h"
 #include "probe/join.h"
 #include "report/joined.h"
@@ -236,6 +237,9 @@ static void probe_now(const struct act *act, struct probe_report *report, struct
         of->no_probe = "its files belong to another system than this one";
     } else if (!probe_is_worth_it(m)) {
         of->no_probe = "cannot tell without a driver";
+    } else if (m->env && m->env->executable &&
+               apply_start_check(act->order.arena, m->env, &err) < 0) {
+        of->no_probe = arena_strdup(act->order.arena, err.text);
     } else if (cli_probing_run(&p, report, &err) < 0) {
         of->no_probe = arena_strdup(act->order.arena, err.text);
     } else {

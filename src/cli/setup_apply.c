@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "apply/environment.h"
+#include "apply/imports.h"
 #include "apply/repair.h"
 #include "base/str.h"
 #include "base/json.h"
@@ -57,6 +58,28 @@ static const char *title_of(const struct done *d)
                         d->plan->verdict == SETUP_GPU ? "GPU" : "CPU");
 }
 
+/* The environment as it is now, with the application's import as its one script. */
+static struct model_target_options asked_now(const struct done *d)
+{
+    struct model_target_options asked = d->t->asked;
+    asked.target = d->folder;
+    asked.imports = d->plan->row->module;
+    asked.only_open = asked.takes_windows = false;
+    return asked;
+}
+
+/* An environment that is there is changed by its own interpreter. */
+static int environment_check(const struct done *d, struct gm_err *err)
+{
+    struct model_target target = {.root = ROOT_EMPTY};
+    const struct model_target_options asked = asked_now(d);
+    int rc = model_target_open(&target, &d->t->arena, &asked, err);
+    const struct py_env *env = rc < 0 ? NULL : target.model.env;
+    rc = env && env->executable ? apply_start_check(&d->t->arena, env, err) : rc;
+    model_target_close(&target);
+    return rc;
+}
+
 static int make_environment(struct done *d, struct root *root, struct gm_err *err)
 {
     struct apply_command *commands = NULL;
@@ -71,20 +94,11 @@ static int make_environment(struct done *d, struct root *root, struct gm_err *er
                                         .env = d->t->asked.env,
                                         .n_env = d->t->asked.n_env,
                                         .quiet = d->t->json};
-    return apply_environment_make(&e, &d->session, err);
+    int rc = e.is_there ? environment_check(d, err) : 0;
+    return rc < 0 ? rc : apply_environment_make(&e, &d->session, err);
 }
 
 /* ------------------------------------------------------------------ trying it */
-
-/* The environment as it is now, with the application's import as its one script. */
-static struct model_target_options asked_now(const struct done *d)
-{
-    struct model_target_options asked = d->t->asked;
-    asked.target = d->folder;
-    asked.imports = d->plan->row->module;
-    asked.only_open = asked.takes_windows = false;
-    return asked;
-}
 
 static void try_import(struct done *d)
 {

@@ -7,8 +7,8 @@ The folder that they are started in holds a module for each name that the interp
 a library that a relative RPATH would find, and a start-up module: each leaves a mark when it is run.
 The folders of the user's cache are another's, or others may write above them: what `run` names to the
 program in LD_AUDIT, LD_PRELOAD and LD_LIBRARY_PATH is then elsewhere. A tool of PATH, or an
-interpreter, that others could replace is not started, and an environment that they could swap is not
-changed.
+interpreter, that others could replace is not started, nor is one that would import what they could
+change, and an environment that they could swap is not changed.
 """
 import grp
 import itertools
@@ -277,6 +277,83 @@ def interpreter_faults(exe, w, top):
         yield f"status {done.returncode}: {done.stdout}{done.stderr}"
 
 
+def imported_cases(top):
+    """What lies in an environment: its name, what makes it, and whether it is another user's."""
+    def put(path, text="", mode=0o644, owner=None):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+        if owner:
+            os.chown(path, owner, -1)
+        return path
+
+    def named(w, mode):
+        folder = top / f"named-{w.prefix.parents[2].name}"
+        put(folder / "sitecustomize.py", MARKS % str(top / "imported-mark"))
+        folder.chmod(mode)
+        put(w.site / "names.pth", f"{folder}\n")
+
+    def linked(w, mode):
+        folder = top / f"linked-{w.prefix.parents[2].name}"
+        put(folder / "away.py")
+        folder.chmod(mode)
+        (w.site / "away").symlink_to(folder)
+
+    def home(w):
+        folder = top / f"home-{w.prefix.parents[2].name}"
+        library = folder / "lib/python3.11"
+        library.mkdir(parents=True)
+        for path in Path("/usr/lib/python3.11").iterdir():
+            (library / path.name).symlink_to(path)
+        (folder / "bin").mkdir()
+        folder.chmod(0o777)
+        put(w.prefix / "pyvenv.cfg", f"home = {folder}/bin\nversion = 3.11.2\n")
+
+    code = MARKS % str(top / "imported-mark")
+    line = "import os; " + code.replace("__name__", '"pth"')
+    yield "a folder of one's own, by a .pth file", lambda w: named(w, 0o755), False
+    yield "a folder of one's own, by a link", lambda w: linked(w, 0o755), False
+    yield "a file without readers", lambda w: put(w.site / "closed.py", mode=0), False
+    yield "sitecustomize.py that anyone may write", lambda w: put(w.site / "sitecustomize.py", code, 0o666), True
+    yield "a module that anyone may write", lambda w: put(w.site / "ctranslate2/more.py", code, 0o666), True
+    yield "a sticky folder of a package", lambda w: (w.site / "ctranslate2").chmod(0o1777), True
+    yield "a folder anyone may write, by a .pth file", lambda w: named(w, 0o777), True
+    yield "a folder anyone may write, by a link", lambda w: linked(w, 0o777), True
+    yield "a home anyone may write", home, True
+    if os.geteuid() == 0:
+        yield "another's .pth file", lambda w: put(w.site / "a.pth", line, owner=12345), True
+        yield "another's package", lambda w: os.chown(w.site / "ctranslate2", 12345, -1), True
+        yield "another's pyvenv.cfg", lambda w: os.chown(w.prefix / "pyvenv.cfg", 12345, -1), True
+        yield "a link to another's .pth file", lambda w: (w.site / "b.pth").symlink_to(
+            put(top / "b.pth", line, owner=12345)), True
+        yield "another's library", lambda w: os.chown(
+            next(w.site.glob("ctranslate2.libs/*")), 12345, -1), True
+
+
+def imported_faults(exe, w, top):
+    """No interpreter is started that would import what another user could change: a repair is then
+    not tried out, and packages and the plan of setup are not carried out."""
+    mark = top / "imported-mark"
+    for n, (case, make, is_others) in enumerate(imported_cases(top)):
+        folder = top / f"imported{n}"
+        folder.mkdir()
+        mine = World(exe, folder)
+        make(mine)
+        for words in (["enable", mine.prefix], ["fix", mine.prefix, "--apply"],
+                      ["setup", "ctranslate2", "--env", mine.prefix, "--apply"]):
+            mark.unlink(missing_ok=True)
+            if words[0] == "setup" and not is_others:
+                continue  # would install packages
+            done = subprocess.run([exe, *map(str, words)], cwd="/", capture_output=True, text=True,
+                                  timeout=60, check=False, env={"PATH": "/usr/bin:/bin"})
+            said = " ".join((done.stdout + done.stderr).split())
+            refused = "is not started: another user could change what it imports (" in said
+            if refused != is_others or (is_others and (done.returncode != 3 or mark.exists())):
+                yield f"{case}: {words[0]}: status {done.returncode}, run {mark.exists()}: {said[-400:]}"
+            if words[0] == "enable":
+                mine.gpumend("disable", mine.prefix)
+
+
 def package_faults(exe, w, top):
     """The Python package starts what was installed with it, and nothing of a folder above."""
     above = top / "package"
@@ -420,7 +497,8 @@ def main():
             passed, failed = passed + (not faults), failed + bool(faults)
         for name, check in (("secrets", secret_faults), ("words", word_faults),
                             ("patchelf", editor_faults), ("uv", installer_faults),
-                            ("interpreter", interpreter_faults), ("above", above_faults), ("setup", setup_faults), ("links", links_faults),
+                            ("interpreter", interpreter_faults),
+                            ("imported", imported_faults), ("above", above_faults), ("setup", setup_faults), ("links", links_faults),
                             ("groups", group_faults), ("output", output_faults), ("package", package_faults)):
             faults = list(check(w.exe, w, Path(top)))
             for fault in faults:
