@@ -275,7 +275,7 @@ static int run_installer(void *arg, struct gm_err *err)
     VEC_PUSH(a, &words, NULL);
     const struct child c = {.path = words.items[0],
                             .argv = words.items,
-                            .env = d->o->env,
+                            .env = apply_start_env(a, d->o->env, d->o->n_env),
                             .n_env = d->o->n_env,
                             .show = !d->o->quiet,
                             .output_max_bytes = OUTPUT_BYTES_MAX};

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apply/imports.h"
 #include "base/child.h"
 #include "base/env.h"
 #include "base/folder.h"
@@ -60,7 +61,7 @@ static int command_run(const struct apply_environment *e, const struct apply_com
     struct child_end end;
     const struct child c = {.path = program_of(e, command),
                             .argv = command->words,
-                            .env = e->env,
+                            .env = apply_start_env(e->arena, e->env, e->n_env),
                             .n_env = e->n_env,
                             .show = !e->quiet,
                             .output_max_bytes = OUTPUT_BYTES_MAX};

@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/folder.h"
 #include "base/str.h"
 
@@ -191,4 +192,29 @@ int apply_start_check(struct arena *a, const struct py_env *env, struct gm_err *
                             "%s is not started: another user could change what it imports (%s)",
                             env->executable, why)
                : 0;
+}
+
+static const char *safe_folders(struct arena *a, const char *name, const char *value)
+{
+    struct str rest = str_of(value);
+    const char *kept = "";
+    while (rest.s) {
+        const char *folder = folder_safe_search(a, str_dup(a, str_cut(&rest, ':')));
+        kept = folder ? arena_printf(a, "%s%s%s", kept, *kept ? ":" : "", folder) : kept;
+    }
+    return arena_printf(a, "%s=%s", name, kept);
+}
+
+const char *const *apply_start_env(struct arena *a, const char *const *env, size_t n_env)
+{
+    static const char *const searched[] = {"PATH", "PYTHONPATH"};
+    const char **kept = arena_array(a, n_env + 1, sizeof *kept);
+    for (size_t i = 0; i < n_env; i++) {
+        kept[i] = env[i];
+        for (size_t k = 0; k < sizeof searched / sizeof *searched; k++) {
+            const char *value = env_value_of(env[i], searched[k]);
+            kept[i] = value ? safe_folders(a, searched[k], value) : kept[i];
+        }
+    }
+    return kept;
 }

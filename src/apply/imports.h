@@ -17,4 +17,9 @@
  */
 int apply_start_check(struct arena *a, const struct py_env *env, struct gm_err *err) GM_CHECK;
 
+/* The environment of a program that looks for others itself, as uv does for interpreters and pip
+ * for compilers: PATH and PYTHONPATH without the folders where another user could put one. In the
+ * arena. */
+const char *const *apply_start_env(struct arena *a, const char *const *env, size_t n_env);
+
 #endif

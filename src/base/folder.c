@@ -216,6 +216,23 @@ const char *folder_path_objection(struct arena *a, const char *real)
     return NULL;
 }
 
+const char *folder_safe_search(struct arena *a, const char *path)
+{
+    struct stat st;
+    char *real = path[0] == '/' ? realpath(path, NULL) : NULL;
+    const char *folder = real ? arena_strdup(a, real) : NULL;
+    free(real);
+    if (!folder || folder_path_objection(a, folder)) {
+        return NULL;
+    }
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool safe = fd >= 0 && fstat(fd, &st) == 0 && !folder_other_writers(a, fd, &st);
+    if (fd >= 0) {
+        (void)close(fd); // a folder: nothing can be lost
+    }
+    return safe ? folder : NULL;
+}
+
 const char *folder_safe_path(struct arena *a, const char *path, struct gm_err *err)
 {
     const char *there = path;

@@ -26,6 +26,11 @@ const char *folder_other_writers(struct arena *a, int fd, const struct stat *st)
  * stays. */
 const char *folder_path_objection(struct arena *a, const char *path);
 
+/* The path without links of a folder that is searched for programs or modules, if no other user can
+ * put one there, or another folder in its place; NULL: they can, it is not there, or the path is
+ * not absolute. A sticky folder lets anyone put theirs there. */
+const char *folder_safe_search(struct arena *a, const char *path);
+
 /* The path without links, if no other user can put something else in its place as long as it is in
  * use (folder_path_objection, for what of it is there). Makes nothing. NULL: GM_ERR_UNSUPPORTED,
  * and the sentence says which folder is in the way; GM_ERR_LOOK, it cannot be looked at. */

@@ -432,6 +432,35 @@ def setup_faults(exe, w, top):
             yield f"run of the folder: {(top / 'mark').read_text()}"
 
 
+def searched_faults(exe, w, top):
+    """A program that looks for others itself, as uv does for interpreters, is told no folder where
+    another user could put one."""
+    tools, mark, own = top / "searched-tools", top / "searched-mark", top / "searched-own"
+    for name in ("python3.11", "uv"):
+        put_tool(tools, name, mark).write_text(
+            f'#!/bin/sh\nprintf "%s\\n" "$PATH" "$PYTHONPATH" > "{mark}"\nexit 1\n')
+    own.mkdir()
+    others = [top / "searched-anyone", top / "searched-sticky", top / "searched-below/bin"]
+    for folder, mode in zip(others, (0o777, 0o1777, 0o755)):
+        folder.mkdir(parents=True)
+        folder.chmod(mode)
+    others[2].parent.chmod(0o777)
+    (own / "link").symlink_to(others[0])
+    (top / "searched-link").symlink_to(own)
+    if os.geteuid() == 0:
+        others.append(top / "searched-other")
+        others[-1].mkdir()
+        os.chown(others[-1], 12345, -1)
+    others += [own / "link", top / "not-there", "", ".", "bin"]
+    value = ":".join(map(str, [*others[:3], top / "searched-link", *others[3:], tools, "/usr/bin"]))
+    done = subprocess.run([exe, "setup", "ctranslate2", "--python", "3.11", "--into", top / "searched", "--apply"],
+                          cwd=own, env={"PATH": value, "PYTHONPATH": value}, capture_output=True,
+                          text=True, timeout=60, check=False)
+    seen = mark.read_text(encoding="utf-8").splitlines() if mark.exists() else []
+    if seen != [f"{own}:{tools}:/usr/bin"] * 2:
+        yield f"{seen}: status {done.returncode}: {done.stderr}"
+
+
 def output_faults(exe, w, top):
     """`check --sarif FILE` and `check --html FILE` write through a link of the user's own, and not
     through another's."""
@@ -498,7 +527,8 @@ def main():
         for name, check in (("secrets", secret_faults), ("words", word_faults),
                             ("patchelf", editor_faults), ("uv", installer_faults),
                             ("interpreter", interpreter_faults),
-                            ("imported", imported_faults), ("above", above_faults), ("setup", setup_faults), ("links", links_faults),
+                            ("imported", imported_faults), ("above", above_faults), ("setup", setup_faults),
+                            ("searched", searched_faults), ("links", links_faults),
                             ("groups", group_faults), ("output", output_faults), ("package", package_faults)):
             faults = list(check(w.exe, w, Path(top)))
             for fault in faults:
