@@ -224,13 +224,24 @@ static bool is_in_folders(struct planner *p, const struct diag_finding *f, const
            strstr(arena_printf(p->a, ":%s:", folders), arena_printf(p->a, ":%s:", folder));
 }
 
+/* Whether to make it findable is what repairs it. */
+static bool is_to_be_found(const struct diag_finding *f)
+{
+    for (size_t i = 0; i < f->repairs.n; i++) {
+        if (f->repairs.items[i].kind == DIAG_REPAIR_ENV) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Errors that no package was asked for, since the library is there, where nothing looks. */
 static void add_found_by_folders(struct planner *p, struct plan_way *way, const char *folders)
 {
     for (size_t i = 0; i < p->report->findings.n; i++) {
         const struct diag_finding *f = p->report->findings.items[i];
         if (f->severity == DIAG_ERROR && strcmp(f->class, "lib-not-on-path") == 0 &&
-            !plan_way_mends(way, f) && is_in_folders(p, f, folders)) {
+            is_to_be_found(f) && !plan_way_mends(way, f) && is_in_folders(p, f, folders)) {
             VEC_PUSH(p->a, &way->mends, f);
         }
     }

@@ -344,13 +344,26 @@ static void cover_appeared(struct plan_work *x, struct search *s)
     }
 }
 
+/* Libraries that are found can be the end of a program that goes on without them. */
+static void say_what_it_breaks(struct plan_work *x, const struct plan_verdict *v)
+{
+    for (size_t i = 0; i < v->appeared.n; i++) {
+        if (v->appeared.items[i]->severity == DIAG_ERROR) {
+            plan_cannot(x, "Loading the libraries first is not a repair here: %s",
+                        v->appeared.items[i]->summary);
+        }
+    }
+}
+
 void plan_find_preloads(struct plan_work *x, struct plan_set *ret, struct plan_set *ret_shadowed)
 {
     struct search s = {0};
+    struct plan_verdict refused = {0};
     *ret = (struct plan_set){.paths = paths_grow(x, (plan_texts){0})};
     *ret_shadowed = (struct plan_set){0};
     if (ret->paths.n == 0 || !judge_set(x, ret, &s.found) || s.found.worse) {
         *ret = (struct plan_set){0};
+        refused = s.found;
         s.found = (struct plan_verdict){0};
     }
     s.best = ret;
@@ -362,6 +375,9 @@ void plan_find_preloads(struct plan_work *x, struct plan_set *ret, struct plan_s
         }
     }
     cover_appeared(x, &s);
+    if (ret->paths.n == 0 && ret_shadowed->paths.n == 0) {
+        say_what_it_breaks(x, &refused);
+    }
 }
 
 /* ------------------------------------------------------------------ the way */
