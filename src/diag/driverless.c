@@ -1,7 +1,7 @@
 /*
  * A machine without a GPU of NVIDIA: most builds for CUDA are imported there all the same, as they
- * open the driver's library by its name. One with libcuda.so.1 among its DT_NEEDED is not, and some
- * crash when they find no driver.
+ * open the driver's library by its name. One with libcuda.so.1 among its DT_NEEDED is not. Releases
+ * that crash when they find no driver have a file of their own (ends.c).
  */
 #include <string.h>
 
@@ -85,91 +85,6 @@ static void add_finding(struct diag *d, const struct model_process *p, const str
     diag_stops(d, f, &x);
 }
 
-/* ------------------------------------------------------------------ releases that crash */
-
-/* The object that a process has loaded of a package's library, or NULL. */
-static const struct ldso_object *loaded_library(const struct diag *d, const char *name,
-                                                const struct model_process **ret_process)
-{
-    for (size_t i = 0; i < d->m->processes.n; i++) {
-        const struct model_process *p = d->m->processes.items[i];
-        for (size_t k = 0; p->ldso && k < p->ldso->objects.n; k++) {
-            if (strcmp(path_base(p->ldso->objects.items[k]->path), name) == 0) {
-                *ret_process = p;
-                return p->ldso->objects.items[k];
-            }
-        }
-    }
-    return NULL;
-}
-
-/* Without its CUDA libraries such a release says so and takes the CPU; with them it crashes. */
-static void add_end(struct diag *d, const struct kb_trait *t, const struct py_dist *dist,
-                    const struct ldso_object *o, const struct model_process *p)
-{
-    struct diag_finding *f =
-        diag_add(d, DIAG_LIBRARY_DEFECT, t->package, t->package,
-                 arena_printf(d->a, "%s %s does not go on with the CPU here: %s", t->package,
-                              dist->version, t->says));
-    f->stage = DIAG_STAGE_USE;
-    diag_seen_in(d, f, p);
-    diag_evidence(d, f, "%s loads with all that it needs, and there is no libcuda.so.1",
-                  path_normal(d->a, o->path));
-    diag_evidence(d, f, "known from: knowledge base, row %s", t->id);
-    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Where there is no GPU, ask for CPUExecutionProvider alone, or install a release "
-                "that goes on with the CPU.");
-}
-
-/* To find what it lacks would be its end here. */
-static void leave_unfound(struct diag *d, const struct kb_trait *t, const struct py_dist *dist)
-{
-    for (size_t i = 0; i < d->report->findings.n; i++) {
-        struct diag_finding *f = d->report->findings.items[i];
-        bool is_its = f->askers.n == 1 && py_env_by_dist(d->m->env, f->askers.items[0]) == dist;
-        if (is_its && f->severity == DIAG_ERROR && f->stage == DIAG_STAGE_USE) {
-            f->repairs.n = 0;
-            diag_evidence(d, f, "%s %s: %s", t->package, dist->version, t->says);
-            diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                        "Leave it so on this machine: %s %s goes on with the CPU as long as it "
-                        "does not find CUDA's libraries, and crashes without a driver once it "
-                        "does. Other releases go on with the CPU then, too.",
-                        t->package, dist->version);
-        }
-    }
-}
-
-static void judge_ends(struct diag *d, const struct kb_trait *t)
-{
-    const struct model_process *p = NULL;
-    const struct py_dist *dist = d->m->env ? py_env_by_dist(d->m->env, t->package) : NULL;
-    if (!dist || !dist->version || !model_version_fits(d->a, t->versions, dist->version)) {
-        return;
-    }
-    const struct ldso_object *o = loaded_library(d, t->name, &p);
-    if (o) {
-        add_end(d, t, dist, o, p);
-    } else {
-        leave_unfound(d, t, dist);
-    }
-}
-
-static void rule_ends(struct diag *d)
-{
-    struct kb_traits traits;
-    struct gm_err err;
-    struct model_library *list = NULL;
-    if (d->m->host_elsewhere || model_libraries(d->m, "libcuda.so.1", &list) > 0 ||
-        kb_traits(d->m->kb, &traits, &err) < 0) {
-        return;
-    }
-    for (size_t i = 0; i < traits.n; i++) {
-        if (traits.rows[i].kind == KB_TRAIT_ENDS) {
-            judge_ends(d, &traits.rows[i]);
-        }
-    }
-}
-
 /* ------------------------------------------------------------------ the rule */
 
 /* An image may be meant for another host than the one that it is judged on. */
@@ -203,8 +118,5 @@ void diag_rule_driverless(struct diag *d)
         } else if (r) {
             add_finding(d, p, r, at);
         }
-    }
-    if (has_no_gpu(d->m)) {
-        rule_ends(d);
     }
 }

@@ -188,12 +188,30 @@ static bool note_no_cpu_program(struct diag *d)
     return driver;
 }
 
+/* By its family, or by the repository of CUDA's or ROCm's packages that has it. */
+static bool is_gpu_library(const struct model *m, const char *name)
+{
+    struct kb_provides list;
+    struct gm_err err;
+    if (kb_family_of(&m->families, name) || kb_provides(m->kb, &list, &err) < 0) {
+        return kb_family_of(&m->families, name) != NULL;
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        for (size_t k = 0; k < list.rows[i].n_providers; k++) {
+            if (list.rows[i].providers[k].repository && str_glob(list.rows[i].soname, name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 bool diag_is_only_for_gpu(const struct model *m, const struct diag_finding *f)
 {
     return !any_gpu_alone(m) &&
            (f->stage == DIAG_STAGE_MACHINE ||
             (f->stage == DIAG_STAGE_USE &&
-             (is_of_gpu_build(f->cause) || kb_family_of(&m->families, path_base(f->culprit)))));
+             (is_of_gpu_build(f->cause) || is_gpu_library(m, path_base(f->culprit)))));
 }
 
 void diag_soften_gpu(struct diag *d)

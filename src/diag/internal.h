@@ -328,6 +328,8 @@ void diag_rule_extension(struct diag *d);
 void diag_rule_environment(struct diag *d);
 void diag_rule_live(struct diag *d);
 void diag_rule_driverless(struct diag *d);
+/* Once alike findings are one: their repairs are judged together (ends.c). */
+void diag_judge_ends(struct diag *d);
 /* The request for a library of NVIDIA's driver for want of which a start or an import fails on
  * every device, or NULL. *ret_attempt: the import; NULL: the start (driverless.c). */
 const struct ldso_request *diag_driver_at_import(struct diag *d, const struct model_process *p,

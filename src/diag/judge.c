@@ -359,6 +359,7 @@ void diag_judge(struct model *m, struct diag_report *ret)
     }
     diag_soften_parts(&d);
     merge_alike(&d);
+    diag_judge_ends(&d);
     diag_soften_gpu(&d);
     diag_say_mixed(&d);
     diag_say_lazy(&d);

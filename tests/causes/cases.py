@@ -54,7 +54,7 @@ def missing_dlopen(t, bad):
         t.system_cublas()
 
 
-@case("library-defect", "lib-bug", "onnxruntime-gpu", evidence="there is no libcuda.so.1",
+@case("library-defect", "lib-bug", "onnxruntime-gpu", evidence="libcuda.so.1 is not found",
       repair="ask for CPUExecutionProvider alone")
 def onnxruntime_ends_without_a_driver(t, bad):
     """With all of CUDA and no driver: 1.22.0 crashes, 1.23.2 takes the CPU."""
@@ -64,11 +64,36 @@ def onnxruntime_ends_without_a_driver(t, bad):
         t.lib(SYSTEM + "/" + name)
 
 
-@case("library-missing", "lib-missing", "libcublasLt.so.12", repair="Leave it so on this machine: "
-      "onnxruntime-gpu 1.22.0 goes on with the CPU", evidence="ends the process")
+@case("library-missing", "lib-missing", "libcublasLt.so.12", evidence="ends the process",
+      repair="Leave it so as long as there is no NVIDIA driver here: onnxruntime-gpu 1.22.0 goes on")
 def onnxruntime_that_better_finds_nothing(t, bad):
     t.real("/sys/bus/pci/devices").mkdir(parents=True)
     t.python().onnxruntime("1.22.0" if bad else "1.23.2", needed=ORT_NEEDS if bad else ())
+
+
+@case("library-not-on-path", "lib-not-on-path", "libcublas.so.12", evidence="ends the process",
+      repair="Leave it so as long as there is no NVIDIA driver here")
+def library_that_is_the_end_of_another(t, bad):
+    """What ctranslate2 lacks lies where onnxruntime-gpu would find all that it better lacks."""
+    t.real("/sys/bus/pci/devices").mkdir(parents=True)
+    t.python().ctranslate2().onnxruntime("1.22.0", needed=ORT_NEEDS[:1])
+    if bad:
+        t.pip_cublas()
+    else:
+        t.system_cublas()
+        t.lib(SYSTEM + "/libcuda.so.1")
+
+
+@case("library-defect", "lib-bug", "onnxruntime-gpu", repair="Set GPUMEND_HOOK=0 where there is no driver")
+def hook_that_is_the_end(t, bad):
+    t.real("/sys/bus/pci/devices").mkdir(parents=True)
+    t.python().onnxruntime("1.22.0", needed=["libcublasLt.so.12"])
+    t.pip_cublas()
+    t.put(t.site + "/gpumend-hook.pth", "import _gpumend_hook\n")
+    t.put(t.site + "/_gpumend_hook.py", '\nMODULES = ("onnxruntime", )\nLIBRARIES = (\n'
+          '    b"nvidia/cublas/lib/libcublasLt.so.12",\n)\n')
+    if not bad:
+        t.lib(SYSTEM + "/libcuda.so.1")
 
 
 @case("library-missing", "lib-missing", "libcublas.so.12",

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 from cases import case
-from tree import LOADER, compiled
+from tree import LOADER, ORT_NEEDS, SYSTEM, compiled
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trees"))
-from build import (amd_gpu, amdgpu, information, kfd, kfd_node, merged, mig, nvidia,  # noqa: E402
+from build import (amd_gpu, amdgpu, information, kfd, kfd_node, merged, mig, nvidia, nvidia_gpus,  # noqa: E402
                    nvidia_libraries, nvidia_module, system, without)
 from machines import (A100S, DOCKER, INJECTED, MACHINES, RTX4090, in_docker, rx)  # noqa: E402
 
@@ -187,6 +187,17 @@ def driver_too_old_without_torch(t, bad):
     t.python().ctranslate2()
     t.system_cublas()
     t.machine(merged(system(), nvidia("470.256.02" if bad else "550.90.07", RTX3060)))
+
+
+@case("library-defect", "lib-bug", "onnxruntime-gpu", evidence="libcuda.so.1 is not found",
+      beside=("driver-missing",))
+def onnxruntime_ends_with_a_gpu_and_no_driver(t, bad):
+    """A GPU does not help the process that finds no driver, nor does a file that nothing finds."""
+    t.machine(merged(system(), nvidia_gpus(RTX4090, driver=None)) if bad else GEFORCE)
+    t.python().onnxruntime("1.22.0")
+    t.lib("/usr/local/cuda-12.9/compat/libcuda.so.1")
+    for name in ORT_NEEDS:
+        t.lib(SYSTEM + "/" + name)
 
 
 # ---- forward compatibility -------------------------------------------------------------------

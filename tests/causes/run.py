@@ -253,6 +253,11 @@ def without_cublas(tree):
     tree.python().ctranslate2("4.8.5")
 
 
+def provider_without_cufft(tree):
+    """What the provider lacks is of no family; without it a session goes on, on the CPU."""
+    tree.python().onnxruntime(needed=["libcufft.so.11"])
+
+
 def mixed_at_import(tree):
     """The extension opens libcublas.so.12 at import, and the file is cut short."""
     import_of_cublas(tree)
@@ -277,6 +282,7 @@ def cupy_whole(tree):
 
 # What is built, the verdict as it is and with --device cpu, the severities of the latter.
 FOR_CPU = {"cpu-use": (without_cublas, "broken", "ok", {"note"}),
+           "cpu-use-of-cufft": (provider_without_cufft, "broken", "ok", {"note"}),
            "cpu-import": (import_of_cublas, "broken", "broken", {"error"}),
            "cpu-import-of-a-cut-file": (mixed_at_import, "broken", "broken", {"error"}),
            "cpu-import-of-the-driver": (driver_at_import, "broken", "broken", {"error"}),
