@@ -150,22 +150,38 @@ static bool is_of_debian(const char *command)
     return false;
 }
 
+/* How many bytes of a command are before the word pip, if pip is what it runs. */
+static bool runs_pip(const char *command, size_t *before)
+{
+    static const char *const pips[] = {"python -m pip ", "pip "};
+    for (size_t i = 0; i < sizeof pips / sizeof *pips; i++) {
+        if (str_starts(str_of(command), pips[i])) {
+            *before = strlen(pips[i]) - strlen("pip ");
+            return true;
+        }
+    }
+    return false;
+}
+
 /* pip of the Python that the text's program brings along: any other installs beside it. */
 static const char *with_portable_python(const struct log_matched *m, const char *command)
 {
-    static const char portable[] = ".\\python_embeded\\python.exe -m ";
-    static const char *const pips[] = {"python -m pip ", "pip "};
+    static const char portable[] = ".\\python_embeded\\python.exe -m ", and[] = "&& ";
     bool is_portable = false;
     for (size_t i = 0; i < m->n_facts; i++) {
         is_portable = is_portable || log_fact_field(m->facts[i], "portable");
     }
-    for (size_t i = 0; is_portable && i < sizeof pips / sizeof *pips; i++) {
-        size_t before = strlen(pips[i]) - strlen("pip ");
-        if (str_starts(str_of(command), pips[i])) {
-            return arena_printf(m->a, "%s%s", portable, command + before);
-        }
+    const char *here = is_portable ? "" : command;
+    for (const char *rest = command; is_portable && *rest;) {
+        size_t before = 0;
+        const char *with = runs_pip(rest, &before) ? portable : "";
+        const char *next = strstr(rest, and);
+        next = next ? next + strlen(and) : rest + strlen(rest);
+        here = arena_printf(m->a, "%s%s%.*s", here, with, (int)(next - rest - (ptrdiff_t)before),
+                            rest + before);
+        rest = next;
     }
-    return command;
+    return here;
 }
 
 const char *log_command_here(const struct log_matched *m, const char *command)
