@@ -5,6 +5,7 @@
 
 #include "log/document.h"
 #include "log/reading.h"
+#include "log/wrapped.h"
 
 enum { HEAD_MIN = 4 };
 
@@ -160,6 +161,7 @@ void log_end(struct log *l)
     log_scan(l, l->buffer, l->n);
     l->n = 0;
     log_take_form(l);
+    l->ended = true;
 }
 
 /* What its words are asked of: of a long text the lines that were looked at. */
@@ -221,7 +223,7 @@ static void drop_subjectless(const struct log_subjects *s, struct arena *a, stru
     ret->n = n;
 }
 
-void log_judge(struct log *l, struct arena *a, struct log_result *ret)
+static void judge_as_it_stands(struct log *l, struct arena *a, struct log_result *ret)
 {
     log_judge_facts(l->rules, a, l->store.facts.items, l->store.facts.n, ret);
     if (l->line > l->rules->subjects.lines && !log_names_subject(l)) {
@@ -232,6 +234,36 @@ void log_judge(struct log *l, struct arena *a, struct log_result *ret)
     if (ret->n && document_describes(l->rules, (struct str){l->whole, l->n_whole}, ret)) {
         ret->n_mentions = ret->n;
         ret->n = 0;
+    }
+}
+
+/* Whether lines in one piece may tell more: there is no cause yet, or a guess. */
+static bool is_guess(const struct log_result *r)
+{
+    return !r->n || !r->candidates[0].cause || r->candidates[0].confidence == LOG_POSSIBLE;
+}
+
+/* A message of which a screen or a mail made several lines is known by none of them. */
+static void judge_joined(struct log *l, struct arena *a, struct log_result *ret)
+{
+    for (enum wrapped kind = 0; kind < WRAPPED_KINDS && is_guess(ret); kind++) {
+        struct str text;
+        if (wrapped_join(a, (struct str){l->whole, l->n_whole}, kind, &text)) {
+            struct log *joined = log_open(l->rules, a);
+            log_feed(joined, text.s, text.n);
+            log_end(joined);
+            struct log_result more;
+            judge_as_it_stands(joined, a, &more);
+            *ret = is_guess(&more) ? *ret : more;
+        }
+    }
+}
+
+void log_judge(struct log *l, struct arena *a, struct log_result *ret)
+{
+    judge_as_it_stands(l, a, ret);
+    if (l->ended && !l->is_long && is_guess(ret) && !ret->n_mentions) {
+        judge_joined(l, a, ret);
     }
     ret->bytes = l->bytes;
     ret->lines = l->line;

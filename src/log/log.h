@@ -16,8 +16,11 @@
  * Memory does not grow with the text: a fact is kept a few times at most, and there is a limit on
  * all facts and on the length of a line that is looked at in one piece (log_limits below).
  *
- * Not supported: encodings other than UTF-8, UTF-16 and single bytes; a message that is broken over
- * several lines is seen only as far as one line shows it.
+ * A text of a few pages that shows nothing, or allows a guess alone, is read again with the lines
+ * in one piece that a screen or a mail broke at its width (log/wrapped.h).
+ *
+ * Not supported: encodings other than UTF-8, UTF-16 and single bytes; of a message that is broken
+ * over several lines otherwise, more than one line shows.
  */
 #ifndef GPUMEND_LOG_LOG_H
 #define GPUMEND_LOG_LOG_H

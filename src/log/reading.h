@@ -37,6 +37,7 @@ struct log {
     char *clean;    // one segment, made plain
     char *utf8;     // one piece, made UTF-8 where it is not
     uint64_t line;  // number of the line that the buffer begins with
+    bool ended;     // nothing more is fed
     uint64_t inner; // lines of texts inside JSON lines, beyond the first of each text
     uint64_t bytes;
     uint64_t *hits;            // a bit for each signature, table and screen

@@ -4,6 +4,7 @@ Each function turns a log (str) into bytes. Lines that begin with `note:` were a
 what a tool puts in front of its lines does not stand in front of them.
 """
 import json
+import textwrap
 
 BOM_LE, BOM_BE = b"\xff\xfe", b"\xfe\xff"
 STAMP = "2025-03-11T08:{:02}:{:02}.{:09}Z"
@@ -129,6 +130,20 @@ def long_run(log):
     return (ordinary(3000) + log + "\n" + ordinary(40)).encode()
 
 
+def at_blanks(log):
+    """Lines of 80 characters at most, as mail programs and Python's rich print them."""
+    return each(log, lambda i, l: "\n".join(textwrap.wrap(
+        l, 80, break_long_words=False, break_on_hyphens=False))).encode()
+
+
+def console(log):
+    """As PowerShell writes what it redirects: in lines of 120 characters."""
+    return each(log, lambda i, l: "\n".join(
+        l[at:at + 120] for at in range(0, max(len(l), 1), 120))).encode()
+
+
 ALL = [utf16_le, utf16_be, utf8_bom, latin1, colours, titles, progress_bars, timestamps,
        logging_prefix, docker_compose, docker_compose_stamped, kubectl, journald, json_lines,
        docker_json_file, json_at_once, interleaved, quoted, long_run]
+# These part what belongs together, so that something is lost.
+BROKEN = [at_blanks, console]
