@@ -70,6 +70,8 @@ static const char *const expressions[KINDS] = {
         "|^Unable to load any of \\{|^Your kernel headers for kernel "
         "|^(?:ggml|gguf|llama|llm|whisper|clip|load|print|common)_\\w+: |^time=\\S+ "
         "level=|^level=[A-Z]|^\\[GIN\\] |^\\(\\w+ pid=\\d+\\) "
+        "|^Failed to initialize NVML: [A-Z]|\\b[A-Za-z]*[a-z][A-Z]\\w*(?:\\([^)]*\\))?: ?-?\\d+ "
+        "\\([A-Z]"
         "|^Error response from daemon: |^Process finished with exit code |^Press any key "
         "|^OSError: |^  at .*[:(]\\d+\\)"
         "|^[A-Z]:\\\\.*\\.py:\\d+: |\\[WinError|^CUDA[_ ]SETUP: |^EP Error |^={9,}"

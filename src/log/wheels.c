@@ -268,7 +268,8 @@ static const char *folder_shown(const struct log_matched *m, const char *library
     for (size_t i = 0; library && i < m->n_facts; i++) {
         const char *path = log_fact_field(m->facts[i], "path");
         const char *slash = path ? strrchr(path, '/') : NULL;
-        if (slash && slash > path && strcmp(m->facts[i]->kind, "file-present") == 0 &&
+        bool whole = path && (*path == '/' || *path == '~'); // not from where somebody was
+        if (whole && slash > path && strcmp(m->facts[i]->kind, "file-present") == 0 &&
             wheel_is_same_file(slash + 1, library)) {
             return str_dup(m->a, (struct str){path, (size_t)(slash - path)});
         }
