@@ -140,6 +140,13 @@ static int redact(struct take *c, const struct outcome *before, struct gm_err *e
 
 /* ------------------------------------------------------------------ the result */
 
+/* The target as the tree has it: that has no current folder but its root. */
+static const char *target_in_tree(struct take *c)
+{
+    const struct snapshot *s = &c->snapshot;
+    return s->path[0] == '/' ? s->path : path_join(&c->t.arena, s->cwd, s->path);
+}
+
 /* How a check of the tree is called that starts as this one did. */
 static void print_command(struct take *c)
 {
@@ -158,7 +165,10 @@ static void print_command(struct take *c)
     if (s->cpu.level) {
         printf(" --cpu x86-64-v%d", s->cpu.level);
     }
-    printf("%s%s\n", s->path ? " " : "", s->path ? diag_shell_word(a, s->path) : "");
+    if (s->path) {
+        printf(" %s", diag_shell_word(a, target_in_tree(c)));
+    }
+    printf("\n");
 }
 
 static int snapshot_write_out(struct take *c, struct gm_err *err)

@@ -270,8 +270,11 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
     if (image->state != ELF_STATE_OK) {
         const unsigned char *begin = elf_bytes(image, 0, 2);
         bool script = begin && memcmp(begin, "#!", 2) == 0;
-        const char *what = image->size == 0                      ? "is empty"
-                           : script                              ? "is a script, not an ELF program"
+        bool json = begin && begin[0] == '{';
+        const char *what = image->size == 0 ? "is empty"
+                           : json   ? "is JSON, not an ELF program (a snapshot is read by check "
+                                      "--snapshot FILE)"
+                           : script ? "is a script, not an ELF program"
                            : image->state == ELF_STATE_NOT_ELF   ? "is not an ELF file"
                            : image->state == ELF_STATE_TOO_SHORT ? "is too short to be an ELF file"
                                                                  : image->defect;

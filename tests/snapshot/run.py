@@ -195,6 +195,23 @@ def this_machine(exe, folder, target):
     return wrong + list(difference("tree", before, again))
 
 
+def named_from_within(exe, folder):
+    """The printed command finds the target that was named from another folder than it is run in."""
+    tree = Tree(folder / "root", "/opt/env")
+    tree.python()
+    wrong = []
+    for n, (word, at) in enumerate((("env", "opt"), ("../opt/./env", "usr"), (".", "opt/env"))):
+        (folder / "root" / at).mkdir(exist_ok=True)
+        done = subprocess.run([exe, "snapshot", word, "--tree", folder / str(n)], env=ENV,
+                              cwd=folder / "root" / at, capture_output=True, text=True, check=False)
+        command = done.stdout.replace("gpumend", shlex.quote(exe), 1).strip()
+        again = subprocess.run(["sh", "-c", command], env=ENV, cwd="/", capture_output=True, text=True,
+                               check=False)
+        if not done.stdout.startswith("gpumend check --root ") or again.stderr:
+            wrong.append("%s: %s %s" % (word, done.stderr, again.stderr))
+    return wrong
+
+
 def live_process(exe, folder):
     child = subprocess.Popen(["/usr/bin/python3", "-c", "import ctypes, time; time.sleep(60)"],
                              stdout=subprocess.DEVNULL)
@@ -524,7 +541,7 @@ def tests(exe):
     yield "this-machine", lambda folder: this_machine(exe, folder, None)
     yield "this-python", lambda folder: this_machine(exe, folder, "/usr/bin/python3")
     yield "this-program", lambda folder: this_machine(exe, folder, "/bin/ls")
-    for name in ("live_process", "redaction", "names_too_large", "names_closed",
+    for name in ("named_from_within", "live_process", "redaction", "names_too_large", "names_closed",
                  "secrets", "not_held", "hostile", "usage"):
         yield name.replace("_", "-"), lambda folder, f=globals()[name]: f(exe, folder)
 
