@@ -213,24 +213,22 @@ static int setup_look(struct setup *c, struct setup_machine *ret, struct gm_err 
     return 0;
 }
 
-/* --apply starts the commands elsewhere than in the folder that the user is in, so that they name
- * the environment by its whole path. */
-static const char *folder_named(const struct setup *c, const char *folder)
+/* Where --apply makes the environment. */
+static int folder_named(struct setup *c, const char **folder, struct gm_err *err)
 {
-    struct arena *a = c->question.a;
     if (!c->apply) {
-        return folder;
+        return 0;
     }
-    folder = folder ? folder : arena_printf(a, "%s-env", c->app);
-    return folder[0] == '/' ? folder : path_join(a, c->t.asked.cwd, folder);
+    const char *name = *folder ? *folder : arena_printf(c->question.a, "%s-env", c->app);
+    return cli_setup_folder(&c->t, name, folder, err);
 }
 
 /* A plan for the environment that exists, or, where its Python has none, for a new one. */
 static int setup_make(struct setup *c, struct setup_plan *ret, struct gm_err *err)
 {
     struct setup_question *q = &c->question;
-    q->folder = folder_named(c, q->folder);
-    int rc = setup_plan_make(q, ret, err);
+    int rc = folder_named(c, &q->folder, err);
+    rc = rc < 0 ? rc : setup_plan_make(q, ret, err);
     if (rc < 0 || !q->there || ret->pins.items.n) {
         return rc;
     }
@@ -238,8 +236,9 @@ static int setup_make(struct setup *c, struct setup_plan *ret, struct gm_err *er
     struct setup_question again = *q;
     again.there = NULL;
     again.python = NULL;
-    again.folder = folder_named(c, NULL);
-    rc = setup_plan_make(&again, &other, err);
+    again.folder = NULL;
+    rc = folder_named(c, &again.folder, err);
+    rc = rc < 0 ? rc : setup_plan_make(&again, &other, err);
     if (rc == 0 && other.pins.items.n) {
         VEC_PUSH(&c->t.arena, &other.notes,
                  arena_printf(&c->t.arena,

@@ -1,10 +1,12 @@
 #include "cli/setup_apply.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "apply/environment.h"
 #include "apply/imports.h"
 #include "apply/repair.h"
+#include "base/folder.h"
 #include "base/str.h"
 #include "base/json.h"
 #include "diag/finding.h"
@@ -26,6 +28,25 @@ struct done {
 static const char *absolute(struct cli_target *t, const char *path)
 {
     return path[0] == '/' ? path : path_join(&t->arena, t->asked.cwd, path);
+}
+
+int cli_setup_folder(struct cli_target *t, const char *folder, const char **ret, struct gm_err *err)
+{
+    const char *path = absolute(t, folder), *above;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    path = arena_strndup(&t->arena, path, n);
+    char *real = realpath(path, NULL);
+    if (real) {
+        *ret = arena_strdup(&t->arena, real);
+        free(real);
+        return 0;
+    }
+    above = folder_safe_path(&t->arena, path_dir(&t->arena, path), err);
+    *ret = above ? path_join(&t->arena, above, path_base(path)) : NULL;
+    return above ? 0 : err->code;
 }
 
 static int setup_fails(const struct done *d, const struct gm_err *err)

@@ -419,14 +419,14 @@ def setup_faults(exe, w, top):
     tools, mark = top / "setup-tools", top / "setup-mark"
     for name in ("python3.11", "uv"):
         put_tool(tools, name, mark).write_text(f'#!/bin/sh\nprintf "%s\\n" "$PWD" "$@" >> "{mark}"\nexit 1\n')
-    for words in (["--into", "new"], []):
-        folder = top / "folder"
+    folder = top / "folder"
+    for words, made in ((["--into", "new"], "new"), ([], "ctranslate2-env"), (["--into", "/proc/self/cwd/new"], "new")):
         done = subprocess.run([exe, "setup", "ctranslate2", "--python", "3.11", *words, "--apply"], cwd=folder,
                               env={"PATH": f"{tools}:/usr/bin:/bin"}, capture_output=True, text=True,
                               timeout=60, check=False)
         seen = mark.read_text(encoding="utf-8").splitlines() if mark.exists() else []
         mark.unlink(missing_ok=True)
-        if seen[:1] != ["/"] or str(folder / (words[1:] or ["ctranslate2-env"])[0]) not in seen:
+        if seen[:1] != ["/"] or str(folder / made) not in seen:
             yield f"started with {seen}: status {done.returncode}: {done.stderr}"
         if (top / "mark").exists():
             yield f"run of the folder: {(top / 'mark').read_text()}"
