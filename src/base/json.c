@@ -14,3 +14,12 @@ const char *json_text(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
 }
+
+bool json_text_exceeds(struct str text, size_t max)
+{
+    size_t values = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        values += text.s[i] == ',' || text.s[i] == '[' || text.s[i] == '{';
+    }
+    return values > max;
+}

@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+#include "base/str.h"
+
 /* Both take the value over. The key, and texts in the value, are not checked for UTF-8 here. */
 void json_put(json_t *object, const char *key, json_t *value);
 void json_add(json_t *list, json_t *value);
@@ -15,5 +17,9 @@ void json_add(json_t *list, json_t *value);
 /* The text of that key; NULL: there is none, or it is another kind of value, or `object` is. It
  * lives as long as the object. */
 const char *json_text(const json_t *object, const char *key);
+
+/* Whether the text of a document may have more values than `max`: jansson makes one of each comma
+ * and bracket, some twenty times as large as its text. */
+bool json_text_exceeds(struct str text, size_t max);
 
 #endif

@@ -418,7 +418,7 @@ static int open_rules(struct explain *e)
     const char *folder = e->asked->kb;
     folder = folder && folder[0] != '/' ? path_join(e->arena, cli_cwd(e->arena), folder) : folder;
     if (root_open(&e->root, "/", &err) < 0 ||
-        kb_open(&e->kb, e->arena, &e->root, folder, &err) < 0 ||
+        kb_open(&e->kb, e->arena, &e->root, folder, &err) < 0 || kb_load_folder(&e->kb, &err) < 0 ||
         (folder && kb_failures_read(&e->root, e->arena, folder, &files, &err) < 0) ||
         log_rules_load(&e->kb, e->arena, &files, &e->rules, &err) < 0) {
         return cli_fail(CLI_CANNOT, "explain: %s", str_printable(e->arena, err.text));

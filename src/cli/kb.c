@@ -93,7 +93,8 @@ static int print_packages(struct arena *a, struct root *root, const char *folder
     struct kb kb;
     struct kb_releases releases;
     struct gm_err err;
-    if (kb_open(&kb, a, root, folder, &err) < 0 || kb_releases(&kb, &releases, &err) < 0) {
+    if (kb_open(&kb, a, root, folder, &err) < 0 || kb_load_folder(&kb, &err) < 0 ||
+        kb_releases(&kb, &releases, &err) < 0) {
         return cli_fail(CLI_CANNOT, "kb: %s", str_printable(a, err.text));
     }
     for (size_t i = 0; i < releases.n; i++) {
@@ -132,7 +133,7 @@ static int answer_question(struct arena *a, struct root *root, const struct kb_a
     struct kb_answer answer;
     struct gm_err err;
     const char *question = arguments->question ? arguments->question : "";
-    if (kb_open(&kb, a, root, arguments->folder, &err) < 0 ||
+    if (kb_open(&kb, a, root, arguments->folder, &err) < 0 || kb_load_folder(&kb, &err) < 0 ||
         kb_ask(&kb, question, arguments->given.items, arguments->given.n, &answer, &err) < 0) {
         bool usage = err.code == GM_ERR_USAGE;
         return cli_fail(usage ? CLI_USAGE : CLI_CANNOT, "kb: %s%s", str_printable(a, err.text),

@@ -8,6 +8,7 @@
 
 /* A file of a folder above this is refused; the embedded ones are below 300 KiB each. */
 #define KB_FILE_MAX   ((size_t)16 << 20)
+#define KB_VALUES_MAX ((size_t)1 << 18)
 #define KB_FOLDER_MAX 1000 // files NAME.json
 
 /* ------------------------------------------------------------------ loading */
@@ -176,6 +177,10 @@ static int folder_document(struct kb *kb, const char *name, struct str *ret_text
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", file_of(kb, name), strerror(-rc));
     }
+    if (json_text_exceeds(*ret_text, KB_VALUES_MAX)) {
+        return gm_err_set(err, GM_ERR_LIMIT, "%s: more than %zu values", file_of(kb, name),
+                          KB_VALUES_MAX);
+    }
     rc = document_parse(name, *ret_text, JSON_REJECT_DUPLICATES, ret, &line, err);
     return rc < 0 ? gm_err_wrap(err, "%s:%u", file_of(kb, name), line) : 0;
 }
@@ -269,6 +274,16 @@ int kb_open(struct kb *kb, struct arena *a, struct root *root, const char *folde
     }
     *kb = (struct kb){.arena = a, .root = root, .folder = folder};
     return folder ? folder_check(kb, err) : 0;
+}
+
+int kb_load_folder(struct kb *kb, struct gm_err *err)
+{
+    struct kb_rows unused;
+    int rc = 0;
+    for (int area = 0; rc == 0 && kb->folder && area < KB_AREAS; area++) {
+        rc = kb_rows(kb, (enum kb_area)area, &unused, err);
+    }
+    return rc;
 }
 
 int kb_folder_count(struct kb *kb, enum kb_area area, size_t *ret, struct gm_err *err)

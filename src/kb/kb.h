@@ -671,6 +671,11 @@ void kb_close(struct kb *kb);
 bool kb_family_has(const struct kb_family *f, const char *name);
 const struct kb_family *kb_family_of(const struct kb_families *families, const char *name);
 
+/* Reads every area of the folder, if there is one: its files are the user's own, and one that
+ * cannot be used must not be left out without a word. The error names the file, and the line of its
+ * row. */
+int kb_load_folder(struct kb *kb, struct gm_err *err) GM_CHECK;
+
 /* Starts a knowledge base whose rows go into `a`. `folder` may be NULL; it is an absolute path
  * inside `root`, and both must outlive the knowledge base. GM_ERR_LOOK if it is not a folder,
  * GM_ERR_FORMAT if it has a file NAME.json that is not called after an area. */

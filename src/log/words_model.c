@@ -10,7 +10,7 @@ enum { WEIGHT_MAX = 10000 };
 
 static int wrong(struct gm_err *err, const char *what)
 {
-    return gm_err_set(err, GM_ERR_FORMAT, "words: %s", what);
+    return gm_err_set(err, GM_ERR_FORMAT, "%s", what);
 }
 
 static int classes_decode(struct arena *a, struct words *w, const json_t *list, struct gm_err *err)
@@ -125,7 +125,7 @@ int words_load(struct log_rules *r, struct gm_err *err)
     rc = rc < 0 ? rc : words_decode(r->arena, w, json_object_get(doc, "rows"), err);
     json_decref(doc);
     r->words = rc < 0 ? NULL : w;
-    return rc;
+    return rc < 0 ? gm_err_wrap(err, "%s/words.json", r->kb->folder ? r->kb->folder : "kb") : 0;
 }
 
 const struct word *log_word_find(const struct words *w, const char *text, size_t n)

@@ -313,17 +313,13 @@ static int open_knowledge(struct model_target *t, const struct model_target_opti
                           struct gm_err *err)
 {
     struct arena *a = t->model.arena;
-    struct kb_rows unused;
     const char *path =
         o->kb_path && o->kb_path[0] != '/' ? path_join(a, o->cwd, o->kb_path) : o->kb_path;
     t->kb_root = arena_alloc(a, sizeof *t->kb_root); // areas are read when a rule asks for them
     *t->kb_root = ROOT_EMPTY;
     int rc = root_open(t->kb_root, "/", err);
     rc = rc < 0 ? rc : kb_open(&t->kb, a, t->kb_root, path, err);
-    /* The user's own files: one that cannot be used must not be left out without a word. */
-    for (int area = 0; rc == 0 && path && area < KB_AREAS; area++) {
-        rc = kb_rows(&t->kb, (enum kb_area)area, &unused, err);
-    }
+    rc = rc < 0 ? rc : kb_load_folder(&t->kb, err);
     return rc < 0 ? rc : model_open(&t->model, err);
 }
 

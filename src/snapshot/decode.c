@@ -5,6 +5,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "base/json.h"
 #include "snapshot/decoder.h"
 
 /*
@@ -192,16 +193,6 @@ static int decoder_read_document(struct decoder *d, const json_t *doc)
     return rc < 0 ? rc : snapshot_read_files(d, json_object_get(doc, "files"));
 }
 
-/* jansson makes a value of each of these, some twenty times as large as its text. */
-static bool too_many_values(const char *text, size_t n)
-{
-    size_t values = 0;
-    for (size_t i = 0; i < n; i++) {
-        values += text[i] == ',' || text[i] == '[' || text[i] == '{';
-    }
-    return values > VALUES_MAX;
-}
-
 /* In words of our own: jansson's quote the text, and the file may be one that the caller is not to
  * know, behind a link where a snapshot was expected. */
 static const char *json_problem(const json_error_t *why)
@@ -223,7 +214,7 @@ int snapshot_decode_with(struct snapshot *ret, struct arena *a, struct str text,
                          struct gm_err *err)
 {
     json_error_t why;
-    if (text.n > DOCUMENT_BYTES_MAX || too_many_values(text.s, text.n)) {
+    if (text.n > DOCUMENT_BYTES_MAX || json_text_exceeds(text, VALUES_MAX)) {
         return gm_err_set(err, GM_ERR_LIMIT, "it is too large to be a snapshot");
     }
     json_t *doc = json_loadb(text.s, text.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);

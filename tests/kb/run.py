@@ -215,6 +215,7 @@ def damaged():
     yield "twice the same id", json.dumps(areas([ROW, ROW]))
     yield "ids descend", json.dumps(areas([dict(ROW, id="b"), dict(ROW, id="a")]))
     yield "deep", "[" * 100000
+    yield "too many values", '{"schema": 1, "area": "drivers", "rows": [' + "{}," * 300000 + "{}]}"
     yield "a zero in a text", good.replace("CUDA 12.4", "CUDA\\u0000")
     yield "not UTF-8", good.encode().replace(b"CUDA 12.4", b"CUDA \xff")
     for end in range(0, len(good), 7):
@@ -229,6 +230,24 @@ def damage_faults(exe):
             status, out, err = ask(exe, "--kb", folder, "which driver does CUDA 12.4 need")
             if status != 3 or out or "drivers.json" not in err or len(err.splitlines()) != 1:
                 yield f"{name}: status {status}, {out[:60]!r}, {err[:200]!r}"
+        path.unlink()
+        yield from unread_faults(exe, folder)
+
+
+def unread_faults(exe, folder):
+    """A file that cannot be used is said by each command, also by one that asks another area."""
+    for area in ("releases", "drivers", "words", "sizes", "models"):
+        path = Path(folder, f"{area}.json")
+        path.write_text(json.dumps({"schema": 1, "area": area, "rows": [{"id": 7}]}))
+        for words in (["explain", "--", "no such words"], ["kb", "cuda error 35"], ["kb", "--keys"],
+                      ["check", "/bin/true"], ["setup", "torch"]):
+            if area == "words" and words[0] != "explain":
+                continue  # which alone has a use for them
+            done = subprocess.run([exe, *words[:1], "--kb", folder, *words[1:]], capture_output=True,
+                                  text=True, timeout=60, check=False)
+            if done.returncode != 3 or f"{path}:" not in done.stderr:
+                yield f"{area}.json, {words}: status {done.returncode}: {done.stdout[:60]}{done.stderr}"
+        path.unlink()
 
 
 # ---------------------------------------------------------------- what kb-refresh reads
