@@ -125,7 +125,11 @@ struct winldr_redirect winldr_assembly_find(struct winldr_process *p, const stru
     for (size_t i = 0; winldr_tag_next(&text, "dependentAssembly", &tag); i++) {
         struct str rest = text;
         if (i == ASSEMBLIES_MAX) {
-            answer.unseen = "an assembly behind those of a manifest that are looked at";
+            // One of them may have any DLL, also one that is found elsewhere.
+            answer.unseen =
+                arena_printf(p->arena, "the manifest of %s names more than %d assemblies", m->path,
+                             ASSEMBLIES_MAX);
+            p->cut = p->cut ? p->cut : answer.unseen;
             break;
         }
         if (!winldr_tag_next(&rest, "assemblyIdentity", &tag)) {

@@ -92,6 +92,58 @@ def long_venv(tree, size):
     (tree / "venv/pyvenv.cfg").write_text(start + "#" * (size - len(start)))
 
 
+def manifest(tree, text):
+    """A manifest in a file of its own beside the program."""
+    check.machine(tree), check.ctranslate2(tree)
+    (tree / "Python312/python.exe.manifest").write_text(text)
+
+
+def long_manifest(tree, size):
+    start = "<assembly>\n</assembly>\n"
+    manifest(tree, start + " " * (size - len(start)))
+
+
+def assemblies(tree, count):
+    """Assemblies of Windows, which are in WinSxS or not there."""
+    manifest(tree, "<assembly>\n" + "".join(
+        f'<dependentAssembly><assemblyIdentity name="Microsoft.Windows.X{i}" version="1.0.0.0"/>'
+        "</dependentAssembly>\n" for i in range(count)) + "</assembly>\n")
+
+
+STORE_APP = "Program Files/WindowsApps/PythonSoftwareFoundation.Python.3.12_3.12.2800.0_x64__qbz5n2kfra8p0/"
+
+
+def long_app_manifest(tree, size):
+    check.store_with_graph(tree)
+    path = tree / STORE_APP / "AppxManifest.xml"
+    path.write_text(path.read_text() + " " * (size - path.stat().st_size))
+
+
+def graph(tree, count):
+    """Packages of the graph, the program's own among them; the library is of the last."""
+    check.store_with_graph(tree)
+    names = [*(f"More{i}" for i in range(count - 2)), "Any.Runtime"]
+    (tree / STORE_APP / "AppxManifest.xml").write_text("<Package>" + "".join(
+        f'<PackageDependency Name="{name}" MinVersion="1.0.0.0" Publisher="CN=x"/>' for name in names)
+        + "</Package>")
+    for name in names[:-1]:
+        (tree / f"Program Files/WindowsApps/{name}_1.2.0.0_x64__8wekyb3d8bbwe").mkdir()
+
+
+def names(tree, count):
+    """Files of the folder of the program, where a library is looked for that is not there."""
+    base(tree, imports=["nowhere.dll"])
+    folder = tree / "Python312"
+    for i in range(count - len(list(folder.iterdir()))):
+        (folder / f"x{i}").touch()
+
+
+def record(tree, size):
+    check.without_a_file(tree)
+    path = tree / SITE / "ctranslate2-4.6.0.dist-info/RECORD"
+    path.write_text(path.read_text() + "#" * (size - path.stat().st_size))
+
+
 # What is made, the most that is read, and what is said of one more.
 CASES = (
     ("libraries of a start-up hook", hook, 1024, "a start-up hook lists more than 1024 items"),
@@ -103,6 +155,12 @@ CASES = (
     ("folders of sys.path", places, 253, "sys.path has more than 256 folders"),
     ("bytes of a .pth file", long_pth, 1 << 18, "long.pth, which may name more folders, is not read"),
     ("bytes of pyvenv.cfg", long_venv, 1 << 18, "pyvenv.cfg is larger than 262144 bytes"),
+    ("bytes of a manifest", long_manifest, 1 << 16, "python.exe.manifest cannot be read, or is larger than 65536"),
+    ("assemblies of a manifest", assemblies, 64, "python.exe names more than 64 assemblies"),
+    ("bytes of a package's manifest", long_app_manifest, 1 << 18, "what was not looked at: the package graph"),
+    ("packages of a graph", graph, 32, "what was not looked at: the package graph"),
+    ("files of a folder", names, 1 << 17, "/Python312 has more than 131072 entries; the others were not looked at"),
+    ("bytes of a RECORD", record, 16 << 20, "RECORD is larger than 16777216 bytes; it was not read"),
 )
 
 
@@ -118,7 +176,8 @@ def main():
     exe = str(Path(sys.argv[1]).resolve())
     failed = 0
     for name, make, most, text in CASES:
-        before, after = shown(exe, make, most), shown(exe, make, most + 1)
+        few = 1000 if make is names else most  # to make that many files takes long
+        before, after = shown(exe, make, few), shown(exe, make, most + 1)
         if text in before[1] or text not in after[1] or after[0] not in (1, 3):
             failed += 1
             print(f"FAIL {name}: status {before[0]}, then {after[0]}\n  {before[1][-700:]}\n  {after[1][-700:]}")
