@@ -25,10 +25,10 @@ static uint64_t bytes_behind(const char *entry, const char *begins)
                                                              : 0;
 }
 
-/* Of one wheel; 0: not known, such as what another index serves. */
+/* Of one wheel; 0: not known, such as what the package index does not serve. */
 static uint64_t wheel_bytes(const struct planner *p, const struct setup_pin *pin)
 {
-    const struct kb_size *row = strchr(pin->version, '+') ? NULL : size_row(p, pin->package);
+    const struct kb_size *row = setup_is_elsewhere(p, pin) ? NULL : size_row(p, pin->package);
     const char *const platforms[] = {p->m->platform, "any", "source"};
     for (size_t k = 0; row && k < 3; k++) {
         const char *begins = arena_printf(p->a, "%s %s", pin->version, platforms[k]);
@@ -46,7 +46,8 @@ static uint64_t wheel_bytes(const struct planner *p, const struct setup_pin *pin
 static uint64_t whole_bytes(const struct planner *p, unsigned long *ret_files)
 {
     const struct setup_pin *own = &p->plan->pins.items.items[0];
-    const struct kb_size *row = p->plan->pins.index ? NULL : size_row(p, own->package);
+    bool all = !p->plan->pins.index && !setup_is_attached(p);
+    const struct kb_size *row = all ? size_row(p, own->package) : NULL;
     const char *begins = arena_printf(p->a, "%s %s %s %s", own->version, p->m->platform,
                                       setup_device_name(p->plan), p->plan->pins.python);
     for (size_t i = 0; row && i < row->totals.n; i++) {

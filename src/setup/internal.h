@@ -68,6 +68,9 @@ void setup_clone_step(struct planner *p);
 void setup_sync_add(struct planner *p, struct setup_step *s);
 void setup_attached_add(struct planner *p, struct setup_step *s);
 bool setup_is_attached(const struct planner *p);
+bool setup_is_attached_pin(const struct planner *p, const struct setup_pin *pin);
+/* Whether the plan takes it from another place than the package index. */
+bool setup_is_elsewhere(const struct planner *p, const struct setup_pin *pin);
 const char *setup_cmake_args(const struct planner *p); // "-DGGML_CUDA=on", or NULL
 const char *setup_installer(const struct planner *p);  // "uv pip install --python x-env"
 

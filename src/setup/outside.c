@@ -216,6 +216,23 @@ static void wheels_official(struct planner *p, struct setup_step *s, const char 
                                    version));
 }
 
+static bool is_of_torch(const char *package)
+{
+    return strcmp(package, "torch") == 0 || strcmp(package, "torchaudio") == 0 ||
+           strcmp(package, "torchvision") == 0;
+}
+
+bool setup_is_attached_pin(const struct planner *p, const struct setup_pin *pin)
+{
+    return strcmp(pin->package, "ctranslate2") == 0 && setup_is_attached(p);
+}
+
+bool setup_is_elsewhere(const struct planner *p, const struct setup_pin *pin)
+{
+    return strchr(pin->version, '+') || setup_is_attached_pin(p, pin) ||
+           (p->plan->pins.index && is_of_torch(pin->package));
+}
+
 /* The wheel of CTranslate2 for ROCm, before what needs it. */
 void setup_attached_add(struct planner *p, struct setup_step *s)
 {

@@ -235,12 +235,6 @@ static void installer_add(const struct planner *p, word_list *words)
 }
 
 /* What PyTorch's own index has, built for the same CUDA or for the CPU. */
-static bool is_of_torch(const char *package)
-{
-    return strcmp(package, "torch") == 0 || strcmp(package, "torchaudio") == 0 ||
-           strcmp(package, "torchvision") == 0;
-}
-
 static const char *packages_why(const struct planner *p)
 {
     const struct setup_pins *pins = &p->plan->pins;
@@ -334,9 +328,7 @@ void setup_packages_step(struct planner *p)
     }
     for (size_t i = 0; i < pins->items.n; i++) {
         const struct setup_pin *pin = &pins->items.items[i];
-        bool attached = strcmp(pin->package, "ctranslate2") == 0 && setup_is_attached(p);
-        bool labelled =
-            (strchr(pin->version, '+') && !attached) || (pins->index && is_of_torch(pin->package));
+        bool labelled = !setup_is_attached_pin(p, pin) && setup_is_elsewhere(p, pin);
         bool locked = p->plan->source && strncmp(pin->package, "nvidia-", 7) != 0;
         counts[i] = !(p->plan->there && setup_is_kept(p, pin)) && !locked;
         if (!counts[i]) {
