@@ -98,19 +98,14 @@ static bool leads_to_end(struct diag *d, const struct kb_trait *t, const struct 
     return found;
 }
 
-static void without_such_repairs(struct diag *d, const struct kb_trait *t,
-                                 const struct py_dist *dist, struct diag_finding *f)
+/* What leads there is to find the library: the finding's other repairs do it too. */
+static bool is_better_left(struct diag *d, const struct kb_trait *t, const struct diag_finding *f)
 {
-    size_t kept = 0, before = f->repairs.n;
-    for (size_t i = 0; i < before; i++) {
-        if (!leads_to_end(d, t, &f->repairs.items[i])) {
-            f->repairs.items[kept++] = f->repairs.items[i];
-        }
+    bool leads = false;
+    for (size_t i = 0; i < f->repairs.n && !leads; i++) {
+        leads = leads_to_end(d, t, &f->repairs.items[i]);
     }
-    f->repairs.n = kept;
-    if (kept < before) {
-        add_advice(d, f, t, dist);
-    }
+    return leads;
 }
 
 static void leave_unfound(struct diag *d, const struct kb_trait *t, const struct py_dist *dist)
@@ -118,11 +113,10 @@ static void leave_unfound(struct diag *d, const struct kb_trait *t, const struct
     for (size_t i = 0; i < d->report->findings.n; i++) {
         struct diag_finding *f = d->report->findings.items[i];
         bool is_its = f->askers.n == 1 && py_env_by_dist(d->m->env, f->askers.items[0]) == dist;
-        if (is_its && f->severity == DIAG_ERROR && f->stage == DIAG_STAGE_USE) {
+        is_its = is_its && f->severity == DIAG_ERROR && f->stage == DIAG_STAGE_USE;
+        if (is_its || is_better_left(d, t, f)) {
             f->repairs.n = 0;
             add_advice(d, f, t, dist);
-        } else {
-            without_such_repairs(d, t, dist, f);
         }
     }
 }
