@@ -375,7 +375,7 @@ void plan_find_preloads(struct plan_work *x, struct plan_set *ret, struct plan_s
         }
     }
     cover_appeared(x, &s);
-    if (ret->paths.n == 0 && ret_shadowed->paths.n == 0) {
+    if (ret->paths.n == 0 && x->o->manner == PLAN_IN_PROCESS) {
         say_what_it_breaks(x, &refused);
     }
 }

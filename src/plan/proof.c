@@ -30,6 +30,22 @@ static const struct diag_finding *counterpart(const struct diag_report *r,
     return NULL;
 }
 
+/* Whether a defect of a library is met by programs that did not meet it before. */
+static bool defect_spreads(const struct diag_finding *before, const struct diag_finding *after)
+{
+    bool all = after->cause != DIAG_LIBRARY_DEFECT || after->severity != DIAG_ERROR;
+    for (size_t i = 0; !all && i < after->scripts.n; i++) {
+        bool met = false;
+        for (size_t k = 0; k < before->scripts.n && !met; k++) {
+            met = strcmp(before->scripts.items[k], after->scripts.items[i]) == 0;
+        }
+        if (!met) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void compare_findings(struct plan_work *x, struct plan_verdict *v)
 {
     for (size_t i = 0; i < x->report->findings.n; i++) {
@@ -41,7 +57,9 @@ static void compare_findings(struct plan_work *x, struct plan_verdict *v)
     }
     for (size_t i = 0; i < v->report.findings.n; i++) {
         const struct diag_finding *f = v->report.findings.items[i];
-        if (f->severity == DIAG_NOTE || counterpart(x->report, f)) {
+        const struct diag_finding *before = counterpart(x->report, f);
+        v->worse |= before && defect_spreads(before, f);
+        if (f->severity == DIAG_NOTE || before) {
             continue;
         }
         VEC_PUSH(x->a, &v->appeared, f);

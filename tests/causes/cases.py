@@ -84,6 +84,19 @@ def library_that_is_the_end_of_another(t, bad):
         t.lib(SYSTEM + "/libcuda.so.1")
 
 
+@case("library-defect", "lib-bug", "onnxruntime-gpu", beside=("library-not-on-path",))
+def end_that_would_spread(t, bad):
+    """Beside torch it crashes, alone it does not: no repair may take that from it."""
+    t.real("/sys/bus/pci/devices").mkdir(parents=True)
+    t.python().onnxruntime("1.22.0", needed=["libcublasLt.so.12"])
+    t.torch(needed=["libcublasLt.so.12"], rpath="$ORIGIN/../nvidia/cublas/lib")
+    t.pip_cublas()
+    if not bad:
+        t.lib(SYSTEM + "/libcuda.so.1")
+        t.lib(SYSTEM + "/libcublasLt.so.12")
+    return {"args": ["--import", "onnxruntime,torch"]}
+
+
 @case("library-defect", "lib-bug", "onnxruntime-gpu", repair="Set GPUMEND_HOOK=0 where there is no driver")
 def hook_that_is_the_end(t, bad):
     t.real("/sys/bus/pci/devices").mkdir(parents=True)
