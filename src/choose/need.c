@@ -405,6 +405,23 @@ static bool is_enough(unsigned formats, enum choose_compute compute)
     return (formats & needs[compute]) == needs[compute];
 }
 
+/* Whether cuBLAS multiplies the 8 bits of CTranslate2 there: not on capability 12.0 before 4.7.0,
+ * which pads the sizes that it refuses; 4.6.3 turned 8 bits off (its issue 1865, changes 1937 and
+ * 1982). A release that is not known is taken for a newer one. */
+static bool has_eight_bits(struct arena *a, const struct choose_computes_for *f,
+                           enum choose_compute compute)
+{
+    static const enum choose_compute eight[] = {CHOOSE_INT8, CHOOSE_INT8_FLOAT16,
+                                                CHOOSE_INT8_FLOAT32, CHOOSE_INT8_BFLOAT16};
+    bool is_eight = false;
+    for (size_t i = 0; i < sizeof eight / sizeof *eight; i++) {
+        is_eight = is_eight || compute == eight[i];
+    }
+    return !is_eight || f->device != CHOOSE_DEVICE_CUDA || !f->capability || !f->version ||
+           !model_version_fits(a, "==12.0", f->capability) ||
+           !model_version_fits(a, "<4.7", f->version);
+}
+
 /* Whether the type that was asked for may be taken there. int8 of a GPU is the better of two, and
  * other applications than CTranslate2 have no 8-bit types. */
 static bool given_runs(const struct choose_computes_for *f, const struct kb_model *row)
@@ -438,7 +455,7 @@ size_t choose_computes(const struct kb_models *models, struct arena *a,
     const struct kb_model *row = row_of(models, a, f->device, f->capability, kind);
     if (f->given) {
         ret[0] = f->compute;
-        return given_runs(f, row) ? 1 : 0;
+        return given_runs(f, row) && has_eight_bits(a, f, f->compute) ? 1 : 0;
     }
     bool half = row && runs_well(row, CHOOSE_FLOAT16) && is_enough(f->formats, CHOOSE_FLOAT16);
     bool any_cuda = f->device == CHOOSE_DEVICE_CUDA && !f->capability;
@@ -450,7 +467,7 @@ size_t choose_computes(const struct kb_models *models, struct arena *a,
         }
         // Where 16 bits run well, 32 would only take more memory.
         if (runs_well(row, list[i]) && is_enough(f->formats, list[i]) &&
-            !(half && list[i] == CHOOSE_FLOAT32)) {
+            has_eight_bits(a, f, list[i]) && !(half && list[i] == CHOOSE_FLOAT32)) {
             ret[n++] = list[i];
         }
     }

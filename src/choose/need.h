@@ -98,6 +98,7 @@ struct choose_computes_for {
     enum choose_app app;
     enum choose_device_kind device;
     const char *capability; // of a CUDA device; NULL when not known: then what runs on every one
+    const char *version;    // of the application; NULL when not known
     const char *machine;    // of a CPU: "aarch64", else x86-64
     bool given; // only `compute`, where it runs well (of unknown capability: where it may)
     enum choose_compute compute;

@@ -20,6 +20,17 @@ static uint64_t memory_of(const struct planner *p)
     return g->memory.number ? g->memory.number : ((uint64_t)g->model_memory_gib << 30) / 16 * 15;
 }
 
+/* The release of CTranslate2 that the plan installs, or NULL. */
+static const char *ctranslate2_version(const struct planner *p)
+{
+    const char *version = NULL;
+    for (size_t i = 0; i < p->plan->pins.items.n; i++) {
+        const struct setup_pin *pin = &p->plan->pins.items.items[i];
+        version = strcmp(pin->package, "ctranslate2") == 0 ? pin->version : version;
+    }
+    return version;
+}
+
 /* The first compute type in which the model fits; of unknown memory the smallest. */
 static void compute_choose(struct planner *p, struct choose_memory *ret)
 {
@@ -30,6 +41,7 @@ static void compute_choose(struct planner *p, struct choose_memory *ret)
         .app = CHOOSE_APP_CTRANSLATE2,
         .device = p->plan->device,
         .capability = p->m->gpu ? p->m->gpu->compute_capability.value : NULL,
+        .version = ctranslate2_version(p),
         .machine = p->m->platform && strstr(p->m->platform, "aarch64") ? "aarch64" : "x86_64",
         .formats = CHOOSE_FORMATS_ALL,
     };

@@ -27,6 +27,7 @@ A100_NEW = merged(system(), nvidia("570.124.06", ("0000:18:00.0", 0xfff0, "NVIDI
 VGPU = merged(system(), nvidia("550.90.07", ("0000:02:00.0", 0x1eb8, "GRID T4-2C")))
 MX450 = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x1f97, "NVIDIA GeForce MX450")))
 RTX3050M = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x25a2, "NVIDIA GeForce RTX 3050 Laptop GPU")))
+RTX5060TI = merged(system(), nvidia("575.57.08", ("0000:01:00.0", 0x2d04, "NVIDIA GeForce RTX 5060 Ti")))
 GTX1650 = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x1f82, "NVIDIA GeForce GTX 1650")))
 GTX1060_3GB = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x1c02, "NVIDIA GeForce GTX 1060 3GB"), is_open=False))
 GH200 = merged(system(), nvidia("570.124.06", ("0000:01:00.0", 0x2342, "NVIDIA GH200 480GB"), pci_class=0x030200))
@@ -51,6 +52,11 @@ def machine(name):
 
 def ct2(t):
     t.python().ctranslate2()
+    t.system_cublas()
+
+
+def ct2_4_6(t):
+    t.python().ctranslate2("4.6.3")
     t.system_cublas()
 
 
@@ -324,6 +330,13 @@ CASES = [
     ("ctranslate2-installed", machine("geforce-desktop"), ct2, LARGE, 0,
      {"device": "cuda", "app": "ctranslate2", "app_version": "4.8.5"}),
     # As README.md shows it.
+    # CTranslate2 multiplies no 8 bits on compute capability 12.0 before 4.7.
+    ("rtx5060ti-ctranslate2-4.6", RTX5060TI, ct2_4_6, LARGE, 0,
+     {"device": "cuda", "app_version": "4.6.3", "compute_type": "float16"}),
+    ("rtx5060ti-ctranslate2-4.8", RTX5060TI, ct2, LARGE, 0,
+     {"device": "cuda", "app_version": "4.8.5", "compute_type": "int8_float16"}),
+    ("rtx5060ti-ctranslate2-4.6-int8", RTX5060TI, ct2_4_6, LARGE + ["--compute-type", "int8"], 0,
+     {"device": "cpu"}),
     ("ctranslate2-mixed", MIXED, ct2, LARGE, 0, {"device": "cuda", "index": 2}),
     ("ctranslate2-cublas-not-on-path", machine("geforce-desktop"), ct2_lost, LARGE, 0,
      {"device": "cpu", "cause": "library-not-on-path"}),
