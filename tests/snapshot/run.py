@@ -368,6 +368,39 @@ def secrets(exe, folder):
     return wrong
 
 
+def private_files(exe, folder):
+    """A link of the target to a file that only its owner may read puts nothing of it into a document
+    that is made to be shown. A program, a script and a file under its own name are held."""
+    site = folder / "env/lib/python3.11/site-packages"
+    info = site / "ctranslate2-4.5.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "env/bin").mkdir()
+    (folder / "env/bin/python").symlink_to("/usr/bin/python3")
+    (folder / "env/pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.2\n")
+    (info / "METADATA").write_text("Name: ctranslate2\nVersion: 4.5.0\nSummary: kept-1\n")
+    (info / "METADATA").chmod(0o600)
+    (folder / "secret").mkdir()
+    for n, (name, link) in enumerate((("id_rsa", info / "INSTALLER"), ("shadow", info / "WHEEL"),
+                                      ("netrc", site / "a.pth"), ("token", info / "direct_url.json"))):
+        file = folder / "secret" / name
+        file.write_text("sesame-%d\n" % n)
+        file.chmod(0o600 if n else 0o640)
+        link.symlink_to(file)
+    script = folder / "secret/start.py"
+    script.write_text("#!%s\n# kept-2\n" % (folder / "env/bin/python"))
+    script.chmod(0o700)
+    (folder / "env/bin/start").symlink_to(script)
+    wrong = []
+    for target in ("env", "env/bin/start"):
+        for more in ([], ["--redact"]):
+            document = run(exe, ["snapshot", folder / target, *more])[1]
+            content = document + unpacked(json.loads(document))
+            wrong += ["%s %s: a secret is in it" % (target, more)] if b"sesame" in content else []
+            kept = b"kept-1" if target == "env" else b"kept-2"
+            wrong += ["%s %s: %s is not in it" % (target, more, kept)] if kept not in content else []
+    return wrong
+
+
 # ------------------------------------------------------------------ what it does not hold
 
 def small_document(exe, folder):
@@ -542,7 +575,7 @@ def tests(exe):
     yield "this-python", lambda folder: this_machine(exe, folder, "/usr/bin/python3")
     yield "this-program", lambda folder: this_machine(exe, folder, "/bin/ls")
     for name in ("named_from_within", "live_process", "redaction", "names_too_large", "names_closed",
-                 "secrets", "not_held", "hostile", "usage"):
+                 "secrets", "private_files", "not_held", "hostile", "usage"):
         yield name.replace("_", "-"), lambda folder, f=globals()[name]: f(exe, folder)
 
 
