@@ -213,17 +213,16 @@ def named_from_within(exe, folder):
 
 
 def live_process(exe, folder):
-    child = subprocess.Popen(["/usr/bin/python3", "-c", "import ctypes, time; time.sleep(60)"],
-                             stdout=subprocess.DEVNULL)
+    code = "import ctypes, time; print(flush=True); time.sleep(60)"
+    child = subprocess.Popen(["/usr/bin/python3", "-c", code], stdout=subprocess.PIPE)
     try:
-        while "libffi" not in Path("/proc/%d/maps" % child.pid).read_text():
-            if child.poll() is not None:
-                raise Skip("the child ended: no ctypes here")
+        if not child.stdout.readline():  # before, it may still be loading
+            raise Skip("the child ended: no ctypes here")
         before = answer(exe, ["check", "--pid", child.pid])
         document = run(exe, ["snapshot", "--pid", child.pid])[1]
     finally:
         child.kill()
-        child.wait()
+        child.communicate()
     return list(difference("snapshot", before,
                            answer(exe, ["check", "--snapshot", "-"], given=document)))
 
