@@ -433,6 +433,17 @@ static int look_into_folder(struct work *w)
     return status;
 }
 
+/* How the lines that repair an image are asked for, as it was asked about here; NULL: no image. */
+static const char *lines_command(struct cli_target *t, const struct cli_container_image *image)
+{
+    const char *options = cli_target_options(t), *blank = *options ? " " : "";
+    const char *target = t->asked.target ? str_shell_word(&t->arena, t->asked.target) : "";
+    return image->given ? arena_printf(&t->arena, "gpumend container dockerfile %s%s%s%s%s",
+                                       str_shell_word(&t->arena, image->given), *target ? " " : "",
+                                       target, blank, options)
+                        : NULL;
+}
+
 int cli_container_look(struct cli_target *t, const struct cli_container_image *image,
                        const struct container_use *use, void *arg)
 {
@@ -441,7 +452,8 @@ int cli_container_look(struct cli_target *t, const struct cli_container_image *i
     w->use = use;
     w->arg = arg;
     w->seen.t = t;
-    w->seen.shown = (struct report_target){.path = t->asked.target, .root = image->given};
+    w->seen.shown = (struct report_target){
+        .path = t->asked.target, .root = image->given, .lines = lines_command(t, image)};
     t->asked.host_path = t->asked.host_path ? t->asked.host_path : "/";
     if (!image->given) {
         w->seen.shown.root = t->asked.root_path;

@@ -14,6 +14,7 @@ struct report_target {
     const char *options;  // for a command with the same target (cli_target_options()), or NULL
     const char *snapshot; // file it came from, or NULL
     const char *made, *made_by; // with snapshot: date and version, or NULL
+    const char *lines; // of an image: the command that prints the lines that repair it, or NULL
 };
 
 /* A repair that can be carried out here, and the command that does it. */

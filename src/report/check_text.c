@@ -391,7 +391,17 @@ static void advice_text(const struct page *p, const char *label, const struct re
     }
 }
 
+/* The commands of an image's repairs are for its build: in a shell of this host they would change,
+ * or miss, what the host has at the same path. */
+static bool is_of_build(const struct report_target *target, const struct diag_finding *f)
+{
+    enum diag_repair_kind kind = f->repairs.items[0].kind;
+    return target->lines && f->stage != DIAG_STAGE_MACHINE &&
+           (kind == DIAG_REPAIR_ENV || kind == DIAG_REPAIR_PACKAGE);
+}
+
 static void first_repair_text(const struct page *p, const struct diag_report *r,
+                              const struct report_target *target,
                               const struct report_advice *advice)
 {
     const struct diag_finding *f = first_to_repair(r, advice);
@@ -400,6 +410,11 @@ static void first_repair_text(const struct page *p, const struct diag_report *r,
         return;
     }
     fprintf(p->o->file, "%-12s", "to do now");
+    if (is_of_build(target, f)) {
+        out_print(p->o, OUT_BOLD, "%s", str_printable(p->m->arena, target->lines));
+        fprintf(p->o->file, "  (prints the lines for its Dockerfile)\n");
+        return;
+    }
     if (r->findings.n == 1 || !first->command) {
         out_wrap(p->o, 12, shorten(p, first->text));
     }
@@ -600,7 +615,7 @@ void report_check_brief(const struct out *o, const struct model *m, const struct
     verdict_text(&p, r, target);
     advice_text(&p, "this start", &advice->start, r);
     advice_text(&p, "for good", &advice->good, r);
-    first_repair_text(&p, r, advice);
+    first_repair_text(&p, r, target, advice);
 }
 
 void report_target_text(const struct out *o, const struct model *m,
