@@ -12,7 +12,8 @@ struct container_work {
     const struct container_question *q;
     struct arena *a;
     struct container_settings *s;
-    container_items path; // folders of LD_LIBRARY_PATH
+    container_items path;  // folders of LD_LIBRARY_PATH
+    container_items built; // those that only the lines for the image make
 };
 
 /* Add what the list does not have. */

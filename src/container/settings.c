@@ -95,19 +95,59 @@ static void note_replaced(struct container_work *w, const char *value)
     }
 }
 
-/* One LD_LIBRARY_PATH of all folders, before what the image sets itself. */
+/* Folders that are not in the list yet, behind it; *reason goes on with why. */
+static const char *path_extend(struct container_work *w, const char *value,
+                               const container_items *items, const char **reason)
+{
+    for (size_t i = 0; i < items->n; i++) {
+        const struct container_item *item = &items->items[i];
+        bool is_new = false;
+        for (struct str rest = str_of(item->value); rest.s;) {
+            struct str folder = str_cut(&rest, ':');
+            if (!has_folder(value, folder)) {
+                is_new = true;
+                value = arena_printf(w->a, "%s%s%.*s", value, *value ? ":" : "", (int)folder.n,
+                                     folder.s);
+            }
+        }
+        if (is_new) {
+            *reason = arena_printf(w->a, "%s%s%s", *reason, **reason ? "; " : "", item->reason);
+        }
+    }
+    return value;
+}
+
+/* NAME="VALUE": in double quotes a Dockerfile knows the backslash and variables. */
+static const char *env_line(struct arena *a, const char *name, const char *value)
+{
+    const char *out = "";
+    for (const char *s = value; *s;) {
+        size_t n = strcspn(s, "\"\\$");
+        out =
+            arena_printf(a, "%s%.*s%s%.*s", out, (int)n, s, s[n] ? "\\" : "", s[n] ? 1 : 0, s + n);
+        s += n + (s[n] ? 1 : 0);
+    }
+    return arena_printf(a, "ENV %s=\"%s\"", name, out);
+}
+
+/* One LD_LIBRARY_PATH of all folders, before what the image sets itself: of two, the later one
+ * would hide the folders of the other. The image's own is set by a line for it. */
 static void set_path(struct container_work *w)
 {
-    const char *value = "", *reason = "", *own = container_own_value(w, "LD_LIBRARY_PATH");
-    for (size_t i = 0; i < w->path.n; i++) {
-        value = arena_printf(w->a, "%s%s%s", value, i ? ":" : "", w->path.items[i].value);
-        reason = arena_printf(w->a, "%s%s%s", reason, i ? "; " : "", w->path.items[i].reason);
+    bool build = w->q->format == CONTAINER_DOCKERFILE;
+    const char *reason = "", *own = container_own_value(w, "LD_LIBRARY_PATH");
+    const char *value = path_extend(w, "", &w->path, &reason);
+    value = path_extend(w, value, &w->built, &reason);
+    value = own && *own ? arena_printf(w->a, "%s:%s", value, own) : value;
+    bool set = w->path.n || (build && w->built.n);
+    if (w->built.n && !build) {
+        container_add(w, &w->s->image, env_line(w->a, "LD_LIBRARY_PATH", value),
+                      "the loader does not look there by itself");
     }
-    if (w->path.n) {
-        value = own && *own ? arena_printf(w->a, "%s:%s", value, own) : value;
+    if (set) {
         container_set(w, "LD_LIBRARY_PATH", value, reason);
     }
-    note_replaced(w, w->path.n ? value : own);
+    note_replaced(w, set ? value : own);
 }
 
 /* A command for a build instead of one that asks: no sudo, which images lack and root does not
@@ -156,19 +196,6 @@ static const char *for_build(struct arena *a, struct str command)
     return out;
 }
 
-/* NAME="VALUE": in double quotes a Dockerfile knows the backslash and variables. */
-static const char *env_line(struct arena *a, const char *name, const char *value)
-{
-    const char *out = "";
-    for (const char *s = value; *s;) {
-        size_t n = strcspn(s, "\"\\$");
-        out =
-            arena_printf(a, "%s%.*s%s%.*s", out, (int)n, s, s[n] ? "\\" : "", s[n] ? 1 : 0, s + n);
-        s += n + (s[n] ? 1 : 0);
-    }
-    return arena_printf(a, "ENV %s=\"%s\"", name, out);
-}
-
 /* Lines of a Dockerfile for a command of a shell: what it exports is a variable of the image. */
 static void add_lines(struct container_work *w, const char *command, const char *reason)
 {
@@ -185,7 +212,12 @@ static void add_lines(struct container_work *w, const char *command, const char 
                   arena_printf(w->a, "RUN %s", for_build(w->a, (struct str){command, at})), reason);
     if (at < rest.n) {
         struct diag_repair tail = {.kind = DIAG_REPAIR_ENV, .command = command + at + 4};
-        if (diag_repair_variable(w->a, &tail, &v) && v.value) {
+        if (!diag_repair_variable(w->a, &tail, &v) || !v.value) {
+            return;
+        }
+        if (strcmp(v.name, "LD_LIBRARY_PATH") == 0) {
+            container_add(w, &w->built, v.value, "the loader does not look there by itself");
+        } else {
             const char *own = v.prepend ? container_own_value(w, v.name) : NULL;
             container_add(
                 w, &w->s->image,

@@ -925,6 +925,30 @@ def of_this_host(exe, folder):
     check("this host: no path is named", "must be at" not in done.stdout, done.stdout)
 
 
+def one_search_path(exe, folder):
+    """Folders that exist already and those that a package brings are one LD_LIBRARY_PATH: the later of
+    two lines, or the command's, would hide the other's. `container check` leaves the lines to the
+    form: its commands are not for a shell of this host."""
+    made = causes_tree.Tree(folder / "two causes").python().ctranslate2("4.5.0")
+    made.pip_cublas()
+    site = made.site + "/nvidia"
+    wanted = [f"{site}/{part}/lib" for part in ("cublas", "cudnn", "cuda_nvrtc")]
+    root = ("--root", made.top, made.prefix)
+    built = json.loads(run(exe, "dockerfile", *root, "--json").stdout)
+    started = json.loads(run(exe, "docker", *root, "--json").stdout)
+    lines = [v for v in values(built, "image") if v.startswith("ENV LD_LIBRARY_PATH=")]
+    paths = [line.split('"')[1].split(":") for line in lines]
+    check("one path: one line for the image", paths == [wanted], lines)
+    check("one path: its packages", any(v.startswith("RUN ") and "nvidia-cudnn-cu12" in v
+                                        for v in values(built, "image")), built["image"])
+    check("one path: that of the command has all of them",
+          [v.split("=")[1].split(":") for v in values(started, "environment")] == [wanted], started)
+    told = run(exe, "check", made.top, made.prefix).stdout.splitlines()[-1].split("  (")[0]
+    words = shlex.split(told.removeprefix("to do now"))
+    again = run(exe, *words[2:]).stdout if words[:2] == ["gpumend", "container"] else told
+    check("one path: what the check says to do", all(line in again for line in lines), again)
+
+
 def main():
     exe = Path(sys.argv[1]).resolve()
     schemas = schemas_of()
@@ -950,6 +974,7 @@ def main():
         not_determined(exe, folder)
         of_folders(exe, folder)
         of_this_host(exe, folder)
+        one_search_path(exe, folder)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 
