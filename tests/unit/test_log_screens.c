@@ -212,6 +212,8 @@ static const struct {
     {"AMD Radeon Graphics", NULL},
     {"AMD Radeon Vega 10 Graphics", NULL},
     {"", NULL},
+    {"Navi 31 [Radeon RX 7900 XTX", NULL}, // without dots, and without its end
+    {"L40S...", "8.9"},
 };
 
 static void test_names(void **state)
