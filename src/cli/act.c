@@ -358,9 +358,14 @@ int act_disable(const struct act *act)
     struct gm_err err;
     unsigned done;
     bool removed;
-    return apply_disable(&act->order, &done, &removed, &err) < 0
-               ? act_cannot(act, &err)
-               : say_undone(act, done, removed, CLI_OK); // without a hook nothing is left to do
+    if (apply_disable(&act->order, &done, &removed, &err) < 0) {
+        return act_cannot(act, &err);
+    }
+    if (!done && !removed && !act->json) { // other repairs may be there
+        printf("there is no start-up hook in %s\n", act_place(act));
+        return CLI_OK;
+    }
+    return say_undone(act, done, removed, CLI_OK); // without a hook nothing is left to do
 }
 
 /* ------------------------------------------------------------------ the list */

@@ -440,7 +440,7 @@ def last_first(w):
     w.gpumend("fix", w.prefix, "--undo", "7", status=2)
     w.gpumend("disable", w.prefix)
     as_before(w)
-    expect("nothing" in w.gpumend("disable", w.prefix), "disabled twice")
+    expect("there is no start-up hook in" in w.gpumend("disable", w.prefix), "disabled twice")
 
 
 def leaves_the_environment(w):
