@@ -128,7 +128,7 @@ bool snapshot_is_plain_path(const char *path)
     if (path[0] != '/' || strlen(path) >= SNAP_PATH_MAX) {
         return false;
     }
-    for (const char *p = path; p[1]; p += strcspn(p + 1, "/") + 1) {
+    for (const char *p = path; *p && p[1]; p += strcspn(p + 1, "/") + 1) {
         size_t n = strcspn(p + 1, "/");
         if (n == 0 || n > NAME_BYTES_MAX || (n == 1 && p[1] == '.') ||
             (n == 2 && p[1] == '.' && p[2] == '.')) {

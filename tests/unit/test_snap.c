@@ -18,6 +18,7 @@
 
 #include "base/root.h"
 #include "base/snap.h"
+#include "snapshot/decoder.h"
 
 enum { PAGES = 64 };
 
@@ -209,12 +210,28 @@ static void pages_are_those_that_were_read(void **state)
     pages_stop();
 }
 
+/* What lies behind the end of a path is not of it. */
+static void plain_paths(void **state)
+{
+    static const char ends[] = "/a/b\0//../";
+    (void)state;
+    assert_true(snapshot_is_plain_path(ends));
+    assert_true(snapshot_is_plain_path("/"));
+    assert_true(snapshot_is_plain_path("/a.b/..c"));
+    assert_false(snapshot_is_plain_path("a"));
+    assert_false(snapshot_is_plain_path("/a/"));
+    assert_false(snapshot_is_plain_path("//a"));
+    assert_false(snapshot_is_plain_path("/a/../b"));
+    assert_false(snapshot_is_plain_path("/a/."));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replay_answers_as_the_root_did),
         cmocka_unit_test(what_was_not_asked_is_not_known),
         cmocka_unit_test(pages_are_those_that_were_read),
+        cmocka_unit_test(plain_paths),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }
