@@ -325,7 +325,9 @@ for (const [name, file] of Object.entries(pages)) {
         await page.goto('file://' + file);
         await page.type('#wanted', 'libc');
         const shown = await page.$eval('#found', e => e.textContent);
-        await page.screenshot({ path: `${folder}/${name}-${width}-${theme}.png`, fullPage: true });
+        const height = Math.min(16000, await page.evaluate(() => document.documentElement.scrollHeight));
+        await page.screenshot({ path: `${folder}/${name}-${width}-${theme}.png`,
+            clip: { x: 0, y: 0, width, height } });
         const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
         await page.evaluate(() => { document.getElementById('wanted').value = '';
             document.getElementById('wanted').dispatchEvent(new Event('input'));
