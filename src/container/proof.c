@@ -222,8 +222,7 @@ static void add_inventory(struct container_work *w)
                         : tegra->state == HOST_YES
                             ? arena_printf(w->a, "it is part of L4T %s", tegra->value)
                             : module->why;
-    const struct kb_driver *newest =
-        w->s->driver ? kb_newest_toolkit(&drivers, w->s->driver) : NULL;
+    const struct kb_driver *newest = w->s->driver ? kb_newest_cuda(&drivers, w->s->driver) : NULL;
     w->s->driver_cuda = newest ? minor_release(w->a, newest->cuda) : NULL;
     w->s->driver_cuda_or_newer = newest && kb_driver_may_exceed(&drivers, w->s->driver, newest);
     if (w->q->model->processes.n) {

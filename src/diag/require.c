@@ -58,7 +58,7 @@ static const struct kb_driver *first_with(struct diag *d, const struct kb_driver
     const char *wanted = arena_printf(d->a, "%.*s.", (int)cuda.n, cuda.s);
     for (size_t i = 0; i < drivers->n; i++) {
         const struct kb_driver *row = &drivers->rows[i];
-        bool is = row->kind == KB_DRIVER_TOOLKIT &&
+        bool is = kb_driver_has_cuda(row) &&
                   (str_is(cuda, row->cuda) || strncmp(row->cuda, wanted, strlen(wanted)) == 0);
         if (is && (!first || host_version_cmp(row->linux_min, first->linux_min) < 0)) {
             first = row;

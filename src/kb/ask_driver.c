@@ -23,8 +23,8 @@ static bool toolkit_asked(struct ask *k, const struct kb_driver *row)
     bool update = strstr(row->title, " Update ") != NULL;
     bool same =
         !k->q->update || ends_with(row->title, arena_printf(k->a, " Update %s", k->q->update));
-    return row->kind == KB_DRIVER_TOOLKIT && strchr(cuda, '.') && ask_within(row->cuda, cuda) &&
-           same && !(k->q->said & SAID_GA && update);
+    return kb_driver_has_cuda(row) && strchr(cuda, '.') && ask_within(row->cuda, cuda) && same &&
+           !(k->q->said & SAID_GA && update);
 }
 
 /* Whether a driver for Windows is among what would be said. */
@@ -246,13 +246,16 @@ int form_cuda_of_driver(struct ask *k, struct gm_err *err)
     const char *driver = ask_given(k, KEY_DRIVER);
     bool windows = k->q->said & (SAID_WINDOWS | SAID_WSL), last = false;
     const struct kb_driver *best =
-        windows ? newest_on_windows(&d, driver, &last) : kb_newest_toolkit(&d, driver);
+        windows ? newest_on_windows(&d, driver, &last) : kb_newest_cuda(&d, driver);
     if (!best || (windows && k->q->said & SAID_LINUX)) {
         return 0;
     }
     HIT(k, KB_AREA_DRIVERS, best);
     ask_say(k, "%s %s is enough for %s and all before it.", windows ? "Windows driver" : "Driver",
             driver, best->title);
+    if (best->kind == KB_DRIVER_ALONE) {
+        ask_say(k, "NVIDIA published no toolkit of %s.", best->title);
+    }
     if (last) {
         ask_say(k, "Of newer ones the driver for Windows was not read.");
     }

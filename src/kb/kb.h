@@ -295,6 +295,7 @@ enum kb_driver_kind {
     KB_DRIVER_BRANCH,  // a driver branch and when it ends
     KB_DRIVER_LAST,    // the last branch that serves an architecture
     KB_DRIVER_FIRST,   // the first driver that serves an architecture
+    KB_DRIVER_ALONE,   // a CUDA release that came with a driver branch and had no toolkit
 };
 
 struct kb_driver {
@@ -304,6 +305,7 @@ struct kb_driver {
     const char *title;                   // "CUDA 12.4 Update 1"
     const char *linux_min, *windows_min; // windows_min: or NULL
     const char *ends;                    // "2028-08", or NULL
+    const char *ptx;                     // with KB_DRIVER_ALONE: its PTX ISA, "8.6"
     struct kb_strs sm;                   // with KB_DRIVER_LAST and KB_DRIVER_FIRST: "sm_37"
     struct kb_origin origin;
 };

@@ -221,8 +221,8 @@ static const struct record compat_record = RECORD(struct kb_compat, compat_field
 
 /* ------------------------------------------------------------------ what goes with what */
 
-static const char *const driver_words[] = {"toolkit",     "minor-version", "branch",
-                                           "last-branch", "first-branch",  NULL};
+static const char *const driver_words[] = {"toolkit",      "minor-version", "branch", "last-branch",
+                                           "first-branch", "driver-alone",  NULL};
 static const char *const gpu_words[] = {"card", "chip", "module", NULL};
 static const char *const vendor_words[] = {"nvidia", "amd", NULL};
 static const char *const status_words[] = {"stable", "experimental", NULL};
@@ -235,15 +235,11 @@ static const char *const model_words[] = {"model",   "measured",      "alias", "
                                           "default", "compute-since", NULL};
 
 static const struct field driver_fields[] = {
-    TEXT(struct kb_driver, "id", id),
-    WORD(struct kb_driver, "kind", kind, driver_words),
-    TEXT_OPT(struct kb_driver, "cuda", cuda),
-    TEXT(struct kb_driver, "title", title),
-    TEXT(struct kb_driver, "linux", linux_min),
-    TEXT_OPT(struct kb_driver, "windows", windows_min),
-    TEXT_OPT(struct kb_driver, "ends", ends),
-    TEXTS_OPT(struct kb_driver, "sm", sm),
-    ORIGIN(struct kb_driver),
+    TEXT(struct kb_driver, "id", id),           WORD(struct kb_driver, "kind", kind, driver_words),
+    TEXT_OPT(struct kb_driver, "cuda", cuda),   TEXT(struct kb_driver, "title", title),
+    TEXT(struct kb_driver, "linux", linux_min), TEXT_OPT(struct kb_driver, "windows", windows_min),
+    TEXT_OPT(struct kb_driver, "ends", ends),   TEXT_OPT(struct kb_driver, "ptx", ptx),
+    TEXTS_OPT(struct kb_driver, "sm", sm),      ORIGIN(struct kb_driver),
 };
 static const struct record driver_record = RECORD(struct kb_driver, driver_fields);
 

@@ -52,12 +52,17 @@ bool kb_driver_reaches(const char *driver, const char *least)
     return atoi(driver) >= atoi(least);
 }
 
-const struct kb_driver *kb_newest_toolkit(const struct kb_drivers *d, const char *driver)
+bool kb_driver_has_cuda(const struct kb_driver *row)
+{
+    return row->kind == KB_DRIVER_TOOLKIT || row->kind == KB_DRIVER_ALONE;
+}
+
+const struct kb_driver *kb_newest_cuda(const struct kb_drivers *d, const char *driver)
 {
     const struct kb_driver *best = NULL;
     for (size_t i = 0; i < d->n; i++) {
         const struct kb_driver *row = &d->rows[i];
-        if (row->kind == KB_DRIVER_TOOLKIT && kb_driver_reaches(driver, row->linux_min) &&
+        if (kb_driver_has_cuda(row) && kb_driver_reaches(driver, row->linux_min) &&
             (!best || compare(row->cuda, best->cuda) > 0)) {
             best = row;
         }
@@ -164,8 +169,8 @@ struct kb_isa kb_isa_of_driver(struct kb *kb, const char *driver)
     if (!driver || kb_drivers(kb, &d, &err) < 0 || kb_toolkits(kb, &t, &err) < 0) {
         return (struct kb_isa){0};
     }
-    const struct kb_driver *toolkit = kb_newest_toolkit(&d, driver);
-    unsigned isa = toolkit ? isa_of(&t, toolkit->cuda) : 0;
+    const struct kb_driver *cuda = kb_newest_cuda(&d, driver);
+    unsigned isa = !cuda ? 0 : cuda->ptx ? kb_isa_number(cuda->ptx) : isa_of(&t, cuda->cuda);
     return (struct kb_isa){.isa = isa, .more = isa && kb_driver_reaches_all(&d, driver)};
 }
 

@@ -15,14 +15,17 @@
  * stands for its newest driver. */
 bool kb_driver_reaches(const char *driver, const char *least);
 
-/* The newest toolkit that a driver is enough for; NULL if there is none. */
-const struct kb_driver *kb_newest_toolkit(const struct kb_drivers *d, const char *driver);
+/* Whether a row is the driver of one CUDA release, with a toolkit or without one. */
+bool kb_driver_has_cuda(const struct kb_driver *row);
+
+/* The newest CUDA that a driver is enough for; NULL if there is none. */
+const struct kb_driver *kb_newest_cuda(const struct kb_drivers *d, const char *driver);
 
 /* Whether a driver is enough for every toolkit that is known: perhaps for newer ones, too. */
 bool kb_driver_reaches_all(const struct kb_drivers *d, const char *driver);
 
-/* Whether the CUDA of a driver may be newer than that of `newest`, its newest toolkit: the driver
- * reaches all, or is of a branch without a toolkit (565.57.01 is of CUDA 12.7 [its nvidia-smi]). */
+/* Whether the CUDA of a driver may be newer than `newest`, the newest that it is enough for: the
+ * driver reaches all, or is of a branch that no row names. */
 bool kb_driver_may_exceed(const struct kb_drivers *d, const char *driver,
                           const struct kb_driver *newest);
 

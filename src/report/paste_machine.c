@@ -143,7 +143,7 @@ static void cuda_line(struct paste *p, const char *driver)
     if (!driver || kb_drivers(p->m->kb, &d, &err) < 0) {
         return;
     }
-    const struct kb_driver *best = kb_newest_toolkit(&d, driver);
+    const struct kb_driver *best = kb_newest_cuda(&d, driver);
     paste_line(p, "CUDA of driver",
                best
                    ? arena_printf(p->a, "up to %s%s (driver %s)", best->title,

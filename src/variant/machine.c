@@ -85,7 +85,7 @@ static const char *cuda_of(struct arena *a, const struct host *h, struct kb *kb,
         *ret_why = arena_strdup(a, err.text);
         return NULL;
     }
-    const struct kb_driver *toolkit = kb_newest_toolkit(&drivers, version);
+    const struct kb_driver *toolkit = kb_newest_cuda(&drivers, version);
     if (!toolkit || kb_driver_may_exceed(&drivers, version, toolkit)) {
         *ret_why = arena_printf(a, "the CUDA of driver %s is unknown", version);
         return NULL;

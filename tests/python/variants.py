@@ -97,9 +97,11 @@ def lists(exe, top):
     rc, found, _ = static(exe, bare)
     counts.judge("no NVML", (rc, list(found)) == (0, ["x86_64"]), found)
     # A driver newer than all that are known: what it supports is not said.
-    for name, driver in (("unknown driver", "999.10.01"), ("a branch without a toolkit", "565.57.01")):
+    for name, driver in (("unknown driver", "999.10.01"), ("a beta before its toolkit", "535.43.02")):
         rc, found, err = static(exe, gpu_machine(top, driver, (8, 9)))
         counts.judge(name, rc == 3 and "nvidia" not in found and "nvidia is not in the list" in err, f"{rc} {found} {err}")
+    rc, found, err = static(exe, gpu_machine(top, "565.57.01", (8, 9)))
+    counts.judge("a branch without a toolkit", (rc, found.get("nvidia")) == (0, provider((12, 7), (8, 9))), f"{rc} {found} {err}")
 
 
 def least(exe, top):

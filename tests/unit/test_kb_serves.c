@@ -34,6 +34,7 @@ static void a_driver_knows_the_isa_of_its_toolkit(void **state)
         unsigned isa;
     } rows[] = {{"550.54.14", 84}, {"550.90.07", 84}, {"550", 84},       {"550.54.13", 83},
                 {"570.26", 87},    {"570", 87},       {"575.57.08", 88}, {"580.65.06", 90},
+                {"565.57.01", 86}, // CUDA 12.7, which has no toolkit
                 {NULL, 0},         {"300.1", 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct kb_isa known = kb_isa_of_driver(&f->kb, rows[i].driver);
@@ -55,19 +56,19 @@ static void a_branch_without_a_toolkit(void **state)
     static const struct {
         const char *driver, *toolkit;
         bool exceeds;
-    } rows[] = {{"565.57.01", "12.6.3", true}, // 12.7, says its nvidia-smi
+    } rows[] = {{"565.57.01", "12.7", false},  // of a row without a toolkit
                 {"535.43.02", "12.1.1", true}, // a beta of R535
                 {"550.90.07", "12.4.1", false},
                 {"560.35.05", "12.6.3", false},
                 {"470", "11.4.4", false}};
     assert_int_equal(kb_drivers(&f->kb, &d, &err), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct kb_driver *newest = kb_newest_toolkit(&d, rows[i].driver);
+        const struct kb_driver *newest = kb_newest_cuda(&d, rows[i].driver);
         assert_non_null(newest);
         assert_string_equal(newest->cuda, rows[i].toolkit);
         assert_int_equal(kb_driver_may_exceed(&d, rows[i].driver, newest), rows[i].exceeds);
     }
-    assert_true(kb_driver_may_exceed(&d, "9999.1", kb_newest_toolkit(&d, "9999.1")));
+    assert_true(kb_driver_may_exceed(&d, "9999.1", kb_newest_cuda(&d, "9999.1")));
 }
 
 static void the_oldest_driver_of_an_isa(void **state)
