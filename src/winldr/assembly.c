@@ -92,6 +92,30 @@ static const char *system_folder(struct winldr_process *p, const struct assembly
     return found;
 }
 
+/* Why Windows may refuse the manifest of a private assembly that x asks for, or NULL. */
+static const char *private_doubt(struct str manifest, const struct assembly *x)
+{
+    const char *doubt = winldr_tag_doubt(manifest);
+    struct str tag, rest = manifest;
+    if (doubt) {
+        return doubt;
+    }
+    if (winldr_tag_next(&rest, "assemblyIdentity", &tag) &&
+        (!winldr_name_part_is(winldr_tag_value(tag, "name"), x->name) ||
+         !str_eq(winldr_tag_value(tag, "version"), x->version) ||
+         !winldr_name_part_is(winldr_tag_value(tag, "publicKeyToken"), x->token))) {
+        return "an identity that is not the one asked for";
+    }
+    while (winldr_tag_next(&manifest, "dependentAssembly", &tag)) {
+        rest = manifest;
+        if (winldr_tag_next(&rest, "assemblyIdentity", &tag) &&
+            !str_starts(winldr_tag_value(tag, "name"), "Microsoft.Windows.")) {
+            return "a further assembly that it needs";
+        }
+    }
+    return NULL;
+}
+
 /* Beside the file with the manifest. True: the assembly is there; ret->path: its DLL, or NULL. */
 static bool find_private(struct winldr_process *p, const char *beside, const struct assembly *x,
                          const char *dll, struct winldr_redirect *ret)
@@ -105,9 +129,12 @@ static bool find_private(struct winldr_process *p, const char *beside, const str
         struct str text = e->kind == WINLDR_ENTRY_FILE ? manifest_of(p, e->file, OF_PROGRAM)
                                                        : (struct str){"", 0};
         text = text.n ? text : manifest_file(p, str_concat(p->arena, base, ".manifest", ""));
+        if (p->manifest_unseen) {
+            return false;
+        }
         if (text.n) {
             ret->path = lists_file(text, dll) ? winldr_path_join(p->arena, folders[i], dll) : NULL;
-            ret->doubt = ret->doubt ? ret->doubt : winldr_tag_doubt(text);
+            ret->doubt = ret->doubt ? ret->doubt : private_doubt(text, x);
             return true;
         }
     }
@@ -154,6 +181,9 @@ struct winldr_redirect winldr_assembly_find(struct winldr_process *p, const stru
         } else if (!str_starts(x.name, "Microsoft.Windows.")) { // comctl32.dll and gdiplus.dll
             answer.unseen = arena_printf(p->arena, "the assembly " STR_FMT, STR_ARG(x.name));
         }
+    }
+    if (p->manifest_unseen) { // it may have named any DLL
+        return (struct winldr_redirect){name, NULL, "more text than is read"};
     }
     return answer;
 }

@@ -4,6 +4,8 @@
 
 #include "pe/image.h"
 
+enum { TAGS_MAX = 16 }; // within one another
+
 struct str winldr_tag_value(struct str tag, const char *name)
 {
     for (size_t at; (at = str_find(tag, name)) < tag.n;) {
@@ -65,12 +67,45 @@ static struct str cut_name(struct str *rest)
 static bool is_version(struct str text)
 {
     size_t n = 0;
+    if (!text.n) {
+        return false;
+    }
     for (uint64_t number; text.s && n < 5; n++) {
         if (!str_u64(str_cut(&text, '.'), &number) || number > UINT16_MAX) {
             return false;
         }
     }
     return n <= 4;
+}
+
+/* Whether what follows a tag's name is attributes alone: NAME="VALUE", with blanks around the "=".
+ */
+static bool is_attributes(struct str rest)
+{
+    for (;;) {
+        struct str text = str_trim(rest);
+        if (!text.n || str_is(text, "/")) {
+            return true;
+        }
+        size_t equals = str_find_char(text, '=');
+        struct str name = str_trim((struct str){text.s, equals});
+        struct str value = {text.s + equals, text.n - equals};
+        value = value.n ? str_trim((struct str){value.s + 1, value.n - 1}) : value;
+        if (!name.n || !value.n || !strchr("\"'", value.s[0])) {
+            return false;
+        }
+        for (size_t i = 0; i < name.n; i++) {
+            if (!is_name_char(name.s[i]) && name.s[i] != ':') {
+                return false;
+            }
+        }
+        struct str inside = {value.s + 1, value.n - 1};
+        size_t end = str_find_char(inside, value.s[0]);
+        if (end == inside.n) {
+            return false;
+        }
+        rest = (struct str){inside.s + end + 1, inside.n - end - 1};
+    }
 }
 
 static const char *doubt_of_tag(struct str name, struct str tag)
@@ -82,36 +117,87 @@ static const char *doubt_of_tag(struct str name, struct str tag)
                                      str_find(tag, space) == tag.n)) {
         return "an <assembly> without manifestVersion 1.0 or its namespace";
     }
-    if (version.n && !is_version(version)) {
+    if (is_identity && !is_version(version)) {
         return "a version that is none";
     }
     bool names = is_identity || str_is(name, "file");
+    if (str_is(name, "file") && winldr_tag_value(tag, "loadFrom").n) {
+        return "a file with loadFrom";
+    }
     return names && str_find_char(tag, '&') < tag.n ? "an entity in a name" : NULL;
+}
+
+/* What is left behind a comment; `rest` begins with "!--". */
+static struct str behind_comment(struct str rest)
+{
+    struct str inside = {rest.s + 3, rest.n - 3};
+    size_t end = str_find(inside, "-->");
+    return (struct str){inside.s + end, inside.n - end};
+}
+
+struct nesting {
+    struct str open[TAGS_MAX];
+    size_t depth;
+    bool any; // a root was seen
+};
+
+/* A tag that opens; `tag` is all of it. Why it is doubtful, or NULL. */
+static const char *open_tag(struct nesting *x, struct str tag)
+{
+    struct str rest = tag, name = cut_name(&rest);
+    bool has_prefix = name.s != tag.s;
+    const char *doubt = doubt_of_tag(name, tag);
+    if (doubt) {
+        return doubt;
+    }
+    if (!x->depth && has_prefix && str_find(tag, "xmlns:") == tag.n) {
+        return "a prefix that is not declared";
+    }
+    if (!x->depth && (x->any || !str_is(name, "assembly"))) {
+        return "another root than one <assembly>";
+    }
+    if (!is_attributes(rest)) {
+        return "an attribute without quotes";
+    }
+    x->any = true;
+    if (tag.n && tag.s[tag.n - 1] == '/') {
+        return NULL;
+    }
+    if (x->depth == TAGS_MAX) {
+        return "more tags within one another than are looked at";
+    }
+    x->open[x->depth++] = (struct str){tag.s, (size_t)(rest.s - tag.s)};
+    return NULL;
+}
+
+static const char *close_tag(struct nesting *x, struct str tag)
+{
+    struct str name = str_trim((struct str){tag.s + 1, tag.n - 1});
+    return x->depth && str_eq(name, x->open[--x->depth]) ? NULL : "a tag that is not closed";
 }
 
 const char *winldr_tag_doubt(struct str text)
 {
+    struct nesting x = {.depth = 0};
     const char *doubt = NULL;
-    size_t depth = 0;
     for (size_t at; !doubt && (at = str_find_char(text, '<')) < text.n;) {
         struct str rest = {text.s + at + 1, text.n - at - 1};
-        struct str tag = {rest.s, str_find_char(rest, '>')};
-        bool is_comment = str_starts(rest, "!--"), closes = str_starts(rest, "/");
-        size_t end = is_comment ? str_find(rest, "-->") : tag.n;
-        text = (struct str){rest.s + end, rest.n - end};
-        if (is_comment || str_starts(rest, "?xml ")) {
+        if (str_starts(rest, "!--")) {
+            text = behind_comment(rest);
             continue;
         }
-        if (str_starts(rest, "?") || str_starts(rest, "!")) {
-            return "a processing instruction, a DOCTYPE or a CDATA section";
+        struct str tag = {rest.s, str_find_char(rest, '>')};
+        text = (struct str){rest.s + tag.n, rest.n - tag.n};
+        if (str_starts(rest, "?xml ")) {
+            continue;
         }
-        if (!text.n || (closes && !depth)) {
-            return "a tag that is not closed";
-        }
-        depth += closes ? (size_t)-1 : !(tag.n && tag.s[tag.n - 1] == '/');
-        doubt = closes ? NULL : doubt_of_tag(cut_name(&rest), tag);
+        doubt = str_starts(rest, "?") || str_starts(rest, "!")
+                    ? "a processing instruction, a DOCTYPE or a CDATA section"
+                : !text.n               ? "a tag that is not closed"
+                : str_starts(rest, "/") ? close_tag(&x, tag)
+                                        : open_tag(&x, tag);
     }
-    return doubt ? doubt : depth ? "a tag that is not closed" : NULL;
+    return doubt ? doubt : x.depth ? "a tag that is not closed" : NULL;
 }
 
 bool winldr_tag_next(struct str *text, const char *name, struct str *ret)
@@ -119,8 +205,7 @@ bool winldr_tag_next(struct str *text, const char *name, struct str *ret)
     for (size_t at; (at = str_find_char(*text, '<')) < text->n;) {
         struct str rest = {text->s + at + 1, text->n - at - 1};
         if (str_starts(rest, "!--")) {
-            size_t end = str_find(rest, "-->");
-            *text = (struct str){rest.s + end, rest.n - end};
+            *text = behind_comment(rest);
             continue;
         }
         bool found = str_is(cut_name(&rest), name);

@@ -110,6 +110,11 @@ def hidden_without_registry(tree):
     windows(tree), python(tree), torch(tree, imports=["libomp140.x86_64.dll"])
 
 
+def two_without_registry(tree):
+    """Each of the two that are in none of the places before PATH may be the one that is missing."""
+    windows(tree), python(tree), torch(tree, imports=["other.dll", "libomp140.x86_64.dll"])
+
+
 def no_system(tree):
     python(tree), torch(tree)
 
@@ -1195,6 +1200,9 @@ CASES = [
       "winget install --id Microsoft.VCRedist.2015+.x64 --exact"], 1),
     ("the DLL that 126 hides, without the registry", hidden_without_registry, None, 3, [],
      ["libomp140.x86_64.dll", "what was not looked at: PATH"], 1),
+    ("two that PATH leaves open", two_without_registry, None, 3, [],
+     ["other.dll, which C:\\Python312\\Lib\\site-packages\\torch\\lib\\torch_cuda.dll imports, depends on what was "
+      "not looked at: PATH; so does libomp140.x86_64.dll"], 1),
     ("cupy without the registry", cupy_without_registry, None, 3, [],
      ["whether CUDA_PATH is set, by which this import finds DLLs, is not known"], 1),
     ("ROCm without the registry", rocm_without_registry, None, 3, [], ["whether HIP_PATH is set"], 1),
