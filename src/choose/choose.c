@@ -430,6 +430,10 @@ static void chooser_say_notes(struct chooser *c)
                  "float16 is not offered: the probe has not seen a product in it "
                  "that was right");
     }
+    if (c->m->host && c->m->host->windows.is_dirty) {
+        VEC_PUSH(c->a, &r->notes,
+                 "the registry " HOST_DIRTY_SHORT ", which may be those of a GPU or its driver");
+    }
     if (!c->dist && c->m->host && c->m->host->windows.is_windows.state == HOST_YES) {
         VEC_PUSH(c->a, &r->notes,
                  "the Python packages of a Windows tree are not looked at here: whether a build of "

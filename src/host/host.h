@@ -221,8 +221,10 @@ struct host_windows_toolkit {
 };
 
 /* Behind the name of a hive. */
+#define HOST_DIRTY_SHORT "lacks its last changes (a dirty hive)"
 #define HOST_DIRTY_HIVE                                                                            \
-    "lacks its last changes (a dirty hive): they are in its logs, which are not read. Windows "    \
+    HOST_DIRTY_SHORT                                                                               \
+    ": they are in its logs, which are not read. Windows "                                         \
     "writes them into it at a full shutdown (shutdown /s /t 0), which fast startup is not"
 
 struct host_windows_user {

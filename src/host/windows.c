@@ -48,6 +48,9 @@ static struct host_fact setting_fact(struct windows_look *w, struct hive_key key
     struct hive_value v;
     struct gm_err err;
     uint32_t number = by_default;
+    if (w->system.dirty) {
+        return host_unknown(w->hive.where, "the hive " HOST_DIRTY_SHORT);
+    }
     int rc = hive_value(&w->system, a, key, name, &v, &err);
     if (rc < 0) {
         return host_unknown(w->hive.where, arena_strdup(a, err.text));
@@ -278,7 +281,8 @@ static void read_adapters(struct windows_look *w)
         h->pci = host_unknown(w->hive.where, arena_strdup(a, err.text));
         return;
     }
-    h->pci = host_yes(w->hive.where, NULL);
+    h->pci = w->system.dirty ? host_unknown(w->hive.where, "it " HOST_DIRTY_SHORT)
+                             : host_yes(w->hive.where, NULL);
     for (size_t i = 0; i < ids.n; i++) {
         if (hive_subkeys(&w->system, a, ids.items[i].key, &instances, &err) < 0) {
             host_windows_note(w, arena_printf(a, "%s: %s", w->hive.where, err.text));

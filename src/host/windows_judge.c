@@ -31,19 +31,33 @@ static const char *driver_step(enum host_vendor vendor)
     return steps[vendor];
 }
 
-static void judge_driver(struct arena *a, struct host_gpu *g)
+/* What only the registry says against a GPU; one that lacks its last changes decides nothing. */
+static void add_of_registry(const struct host *h, struct arena *a, struct host_gpu *g,
+                            const char *id, const char *text, const char *step)
+{
+    bool dirty = h->windows.is_dirty;
+    host_add_problem(a, g, id, dirty ? HOST_UNKNOWN : HOST_NO,
+                     dirty ? arena_printf(a, "%s, by a registry that lacks its last changes", text)
+                           : text,
+                     step);
+}
+
+static void judge_driver(const struct host *h, struct arena *a, struct host_gpu *g)
 {
     const char *step = driver_step(g->vendor);
     if (g->driver.state == HOST_UNKNOWN) {
         host_add_problem(a, g, "driver-unknown", HOST_UNKNOWN,
                          arena_printf(a, "its driver is not known: %s", g->driver.why), NULL);
     } else if (g->driver.state == HOST_NO) {
-        host_add_problem(a, g, "no-driver", HOST_NO, "Windows has no driver for it", step);
+        add_of_registry(h, a, g, "no-driver", "Windows has no driver for it", step);
     } else if (!is_of(g, provider_of(g->vendor))) {
-        bool basic = is_of(g, "Microsoft"); // the Basic Display Adapter
-        host_add_problem(
-            a, g, basic ? "no-driver" : "other-driver", basic ? HOST_NO : HOST_UNKNOWN,
-            arena_printf(a, "its driver is one of %s, not of its vendor", g->driver.value), step);
+        const char *text =
+            arena_printf(a, "its driver is one of %s, not of its vendor", g->driver.value);
+        if (is_of(g, "Microsoft")) { // the Basic Display Adapter
+            add_of_registry(h, a, g, "no-driver", text, step);
+        } else {
+            host_add_problem(a, g, "other-driver", HOST_UNKNOWN, text, step);
+        }
     }
 }
 
@@ -56,9 +70,9 @@ static void judge_nvcuda(const struct host *h, struct arena *a, struct host_gpu 
         return;
     }
     if (lib->state == HOST_NO) {
-        host_add_problem(a, g, "no-libraries", HOST_NO,
-                         "NVIDIA's driver is installed, but System32 has no nvcuda.dll",
-                         "install the driver again, with the option for a clean installation");
+        add_of_registry(h, a, g, "no-libraries",
+                        "NVIDIA's driver is installed, but System32 has no nvcuda.dll",
+                        "install the driver again, with the option for a clean installation");
     } else if (lib->state == HOST_UNKNOWN) {
         host_add_problem(a, g, "libraries-unknown", HOST_UNKNOWN,
                          arena_printf(a, "whether nvcuda.dll is there is not known: %s", lib->why),
@@ -87,10 +101,10 @@ void host_judge_windows(const struct host *h, struct arena *a, struct host_gpu *
 {
     const struct host_gpu *other = at_same_address(h, g);
     if (g->switched_off) {
-        host_add_problem(a, g, "switched-off", HOST_NO, "it is disabled in the device manager",
-                         "enable it in the device manager");
+        add_of_registry(h, a, g, "switched-off", "it is disabled in the device manager",
+                        "enable it in the device manager");
     }
-    judge_driver(a, g);
+    judge_driver(h, a, g);
     judge_nvcuda(h, a, g);
     if (other) {
         host_add_problem(a, g, "removed", HOST_UNKNOWN,

@@ -134,6 +134,18 @@ def dirty():
     return tree
 
 
+def dirty_of(tree):
+    tree.dirty = True
+    return tree
+
+
+def dirty_without_gpu():
+    """One that was put in lately is in the logs."""
+    tree = dirty_of(Tree({}, []))
+    tree.files = {}
+    return tree
+
+
 def no_system():
     tree = one()
     tree.system = None
@@ -172,6 +184,13 @@ CASES = [
     ("AMD's", amd, 0, ["gfx1010", "driver 31.0.24027.1012 installed"], ["yes"], None),
     ("other classes do not count", sound_card, 0, ["RTX 4090"], ["yes"], "cuda"),
     ("a dirty hive", dirty, 0, ["a dirty hive", "shutdown /s /t 0"], ["yes"], "cuda"),
+    ("no GPU in a dirty hive", dirty_without_gpu, 3, ["Cannot tell which GPUs", "a dirty hive"], [], None),
+    ("switched off in a dirty hive", lambda: dirty_of(disabled()), 3, ["by a registry that lacks its last changes"],
+     ["unknown"], None),
+    ("no driver in a dirty hive", lambda: dirty_of(without_driver()), 3, ["Windows has no driver for it, by a registry"],
+     ["unknown"], None),
+    ("Microsoft's driver in a dirty hive", lambda: dirty_of(basic()), 3, ["one of Microsoft", "lacks its last changes"],
+     ["unknown"], None),
     ("no SYSTEM", no_system, 3, ["Cannot tell which GPUs"], [], None),
     ("a hive that is cut off", cut, 3, ["it is cut off"], [], None),
     ("the control set in use", other_set, 0, ["No supported GPU found"], [], "cpu"),
