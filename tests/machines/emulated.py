@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `run` puts into programs, and the probe's helper, on aarch64: their suites under qemu's user mode.
 
-    tests/machines/emulated.py BUILD [--suite SUITE]...
+    tests/machines/emulated.py BUILD [--suite SUITE]... [--page-size SIZE]
 
 BUILD is the folder of the cross build (`make aarch64`). The suites run in a root file system of Debian's arm64,
 which mmdebstrap unpacks once into the cache of the tests, with that system's Python; programs are compiled by the
@@ -93,7 +93,7 @@ def fill(root, exe):
 
 def inside(arguments):
     """Within the namespace: mounts, and then the suites."""
-    base, folder, exe, *suites = arguments
+    base, folder, exe, pages, *suites = arguments
     root, folder = Path(folder, "root"), Path(folder)
     for part in ("upper", "work", "root"):
         (folder / part).mkdir()
@@ -114,6 +114,7 @@ def inside(arguments):
         try:
             done = run(shutil.which("chroot"), root, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
                        "LC_ALL=C.UTF-8", "HOME=/root", "PYTHONDONTWRITEBYTECODE=1", "GPUMEND_TEST_PATIENCE=10",
+                       f"QEMU_PAGESIZE={pages}",
                        "ASAN_OPTIONS=detect_leaks=0", "sh", "-c",
                        f"cd /project && exec python3 {SUITES[suite]} /project/gpumend", timeout=7200)
         except subprocess.TimeoutExpired as late:
@@ -160,6 +161,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("build", type=Path)
     parser.add_argument("--suite", action="append", choices=list(SUITES))
+    parser.add_argument("--page-size", type=int, default=4096, choices=(4096, 16384, 65536))
     args = parser.parse_args()
     missing = [what for what, have in (
         ("mmdebstrap", shutil.which("mmdebstrap")), (CROSS, shutil.which(CROSS)), (QEMU, shutil.which(QEMU)),
@@ -175,7 +177,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpumend-emulated.", dir=base.parent) as folder:
         suites = args.suite or list(SUITES)
         done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", sys.executable, __file__, "--inside",
-                               base, folder, (args.build / "gpumend").resolve(), *suites], check=False)
+                               base, folder, (args.build / "gpumend").resolve(), str(args.page_size), *suites],
+                              check=False)
         if done.returncode:
             print("FAIL the namespace")
             totals = (0, 1, 0)
