@@ -50,9 +50,7 @@ static void ask_for_content(struct snap *s, struct snap_node *n, size_t first,
  * name that its owner does not show to everybody, and no program or script. */
 static bool is_private(struct snap *s, const struct snap_node *n, const char *path)
 {
-    static const char *const heads[] = {"\x7f"
-                                        "ELF",
-                                        "MZ", "!<arch>\n", "#!"};
+    static const char *const heads[] = {"\177ELF", "MZ", "!<arch>\n", "#!"};
     struct str head;
     if (n->mode & S_IROTH || strcmp(path_base(path), path_base(n->path)) == 0 ||
         root_read_head(s->from, s->arena, n->path, 8, &head, NULL) < 0) {
