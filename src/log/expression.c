@@ -389,10 +389,14 @@ static unsigned read_number(struct reader *p)
     return n;
 }
 
-/* "{2}", "{2,}", "{2,5}"; other braces are characters. */
+/* "{2}", "{2,}", "{2,5}"; other braces are characters. "{,5}" and those with blanks are so before
+ * PCRE2 10.43, and numbers since. */
 static bool read_braces(struct reader *p, unsigned *ret_min, unsigned *ret_max)
 {
     const char *before = p->at++;
+    size_t inside = strspn(p->at, "0123456789, ");
+    p->failed =
+        p->failed || (p->at[inside] == '}' && (*p->at == ',' || memchr(p->at, ' ', inside)));
     if (str_is_digit(*p->at)) {
         *ret_max = *ret_min = read_number(p);
         if (takes(p, ",")) {

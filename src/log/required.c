@@ -396,10 +396,17 @@ static unsigned parse_number(struct parser *p)
     return n;
 }
 
-/* "{2}", "{2,}", "{2,5}"; other braces are characters. */
+/* "{2}", "{2,}", "{2,5}"; other braces are characters. "{,5}" and those with blanks are so before
+ * PCRE2 10.43, and numbers since: then what is before them may be absent. */
 static bool parse_braces(struct parser *p, struct times *ret)
 {
     const char *before = p->at++;
+    size_t inside = strspn(p->at, "0123456789, ");
+    if (p->at[inside] == '}' && (*p->at == ',' || memchr(p->at, ' ', inside))) {
+        p->at += inside + 1;
+        *ret = (struct times){0, TIMES_MANY};
+        return true;
+    }
     bool digits = *p->at >= '0' && *p->at <= '9';
     ret->min = parse_number(p);
     ret->max = ret->min;
