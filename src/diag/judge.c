@@ -303,7 +303,7 @@ static void notes_say(struct diag *d)
             note_once(d, p->unknown.items[k]);
         }
         if (p->error) {
-            VEC_PUSH(d->a, &d->report->notes, p->error);
+            note_once(d, p->error);
         }
         note_guesses(d, p);
     }

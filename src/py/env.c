@@ -344,6 +344,12 @@ static void find_base(struct py_env *env, const struct config *c, const struct p
         }
     }
     char *home = c->home.n ? path_normal(a, str_dup(a, c->home)) : NULL;
+    struct stat st;
+    if (home && home[0] == '/' && root_stat(env->root, home, &st) == -EACCES) {
+        // What lies above it is another Python's: the system's, below /lib.
+        py_note(env, "this user may not look into %s, where pyvenv.cfg says that Python is", home);
+        return;
+    }
     if (home && home[0] == '/' && search_up(env, home)) {
         return;
     }

@@ -259,14 +259,16 @@ static char *folder_python(struct finder *f, const char *folder)
     struct arena *a = f->env->arena;
     char *bin = path_join(a, folder, "bin");
     char *target = NULL;
+    struct stat st;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char *path = path_join(a, bin, names[i]);
         if (py_is_file(f->env, path)) {
             return path;
         }
         if (!target && root_readlink(f->env->root, a, path, &target) == 0) {
-            py_note(f->env, "%s is a link to %s, which leads to no file", path,
-                    str_printable(a, target));
+            bool closed = root_stat(f->env->root, path, &st) == -EACCES;
+            py_note(f->env, "%s is a link to %s, which %s", path, str_printable(a, target),
+                    closed ? "this user may not look at" : "leads to no file");
         }
     }
     struct root_dir found;

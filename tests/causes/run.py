@@ -40,7 +40,7 @@ import orders  # noqa: E402,F401  (adds its answers)
 import releases  # noqa: E402
 import carried  # noqa: E402
 import xpu  # noqa: E402,F401  (adds its cases)
-from tree import MACHINES, SYSTEM, Tree, cudnn_library  # noqa: E402
+from tree import MACHINES, SYSTEM, Tree, closed, cudnn_library  # noqa: E402
 from build import system  # noqa: E402
 
 REPAIRS = collections.Counter()  # what became of the commands that repairs print
@@ -326,6 +326,27 @@ def below_windows(exe, folder):
             yield "%s: %s" % (name, said)
 
 
+def behind_a_closed_folder(exe, folder):
+    """The interpreter is of another Python than the system's, in a folder closed to this user: neither
+    is the link broken nor is the system's Python taken for it."""
+    tree = Tree(folder / "tree").python().ctranslate2()
+    tree.put("/home/a/python/bin/python3.12", tree.real("/usr/bin/python3.11").read_bytes())
+    tree.put("/home/a/python/lib/python3.12/os.py", "")
+    tree.put("/lib/python3.11/os.py", "")
+    tree.put(tree.prefix + "/pyvenv.cfg", "home = /home/a/python/bin\nversion = 3.12.1\n")
+    tree.remove(tree.prefix + "/bin/python")
+    tree.link(tree.prefix + "/bin/python", "/home/a/python/bin/python3.12")
+    tree.real(tree.prefix + "/lib/python3.11").rename(tree.real(tree.prefix + "/lib/python3.12"))
+    tree.real("/home/a").chmod(closed(0o700))
+    document = check(exe, tree, {"as_nobody": True})
+    notes, python = document["notes"], document["python"]["version"]
+    if document["verdict"] != "unknown" or not python.startswith("3.12"):
+        yield "%s: %s" % (document["verdict"], python)
+    if any(w in n for n in notes for w in ("leads to no file", "is now 3.11", "is not used")) or not any(
+            "may not look into /home/a/python/bin" in n for n in notes) or len(notes) != len(set(notes)):
+        yield "notes: %s" % notes
+
+
 def every_cause(exe):
     """Each cause has a case, save those that only a log shows (tests/pages.py sees to the pages)."""
     listed = json.loads(gpumend(exe, ["explain", "--list", "--json"])[1])["causes"]
@@ -355,6 +376,7 @@ def tests(exe, show):
     yield "one-package-is-one-finding", lambda folder: list(one_package_is_one_finding(exe, folder))
     yield "image-that-imports-the-driver", lambda folder: list(of_an_image(exe, folder))
     yield "import-of-the-driver-below-windows", lambda folder: list(below_windows(exe, folder))
+    yield "behind-a-closed-folder", lambda folder: list(behind_a_closed_folder(exe, folder))
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
     for name, test in live.ANSWERS.items():
