@@ -6,7 +6,10 @@
 
 /* Words of a name that people leave out. */
 static const char brands[] =
-    " geforce radeon instinct tesla nvidia amd generation jetson graphics ";
+    " geforce radeon instinct tesla nvidia amd generation jetson graphics gpu ";
+
+/* What drivers call "Laptop GPU" is "Mobile" in pci.ids, but for a part of them. */
+static const char portable[] = " laptop mobile ";
 
 struct tokens {
     struct str items[24];
@@ -50,6 +53,11 @@ static void tokens_add(struct tokens *t, struct str text, const char *without)
     }
 }
 
+static bool is_same_word(struct str one, struct str two)
+{
+    return str_eq_nocase(one, two) || (has_word(portable, one) && has_word(portable, two));
+}
+
 /* "P100": one letter and a number in one word, which is not "P102-100". */
 static bool is_letter_of_number(const struct tokens *t, size_t i)
 {
@@ -62,7 +70,7 @@ static bool tokens_within(const struct tokens *part, const struct tokens *whole)
     for (size_t i = 0; i < part->n; i++) {
         bool found = false, with_next = is_letter_of_number(part, i);
         for (size_t k = 0; k < whole->n && !found; k++) {
-            found = str_eq_nocase(part->items[i], whole->items[k]) &&
+            found = is_same_word(part->items[i], whole->items[k]) &&
                     (!with_next ||
                      (k + 1 < whole->n && str_eq_nocase(part->items[i + 1], whole->items[k + 1])));
         }
