@@ -210,13 +210,16 @@ int setup_machine_named(struct kb *kb, struct arena *a, const char *name, struct
     struct kb_gpu_list list = {0};
     struct kb_gpus gpus;
     const char *arc = arc_of(a, gpu);
-    bool cpu = strcmp(gpu, "cpu") == 0, tegra = strncmp(gpu, "jetson", 6) == 0;
+    bool cpu = strcmp(gpu, "cpu") == 0, tegra = strncmp(gpu, "jetson", 6) == 0, by_gfx = false;
     int rc = kb_gpus(kb, &gpus, err);
     if (rc < 0) {
         return rc;
     }
     for (size_t i = 0; i < gpus.n && !cpu && !arc; i++) {
-        if (strcmp(gpus.rows[i].id, gpu) == 0) {
+        const char *gfx = gpus.rows[i].gfx;
+        bool has_gfx = gfx && strcmp(gfx, gpu) == 0;
+        by_gfx = by_gfx || has_gfx;
+        if (has_gfx || strcmp(gpus.rows[i].id, gpu) == 0) {
             VEC_PUSH(a, &list.items, &gpus.rows[i]);
         }
     }
@@ -244,6 +247,11 @@ int setup_machine_named(struct kb *kb, struct arena *a, const char *name, struct
         one.driver = one.compute_capability = one.gfx = named_fact(NULL);
         if (!arc) {
             fill_gpu(list.items.items[0], tegra, a, &one);
+        }
+        if (by_gfx) { // one of several cards
+            one.name = "AMD GPU";
+            one.chip = NULL;
+            one.model_memory_gib = 0;
         }
         VEC_PUSH(a, &h->gpus, one);
     }

@@ -51,6 +51,11 @@ NAMED = ("rtx-3060-linux", "gtx-1080-ubuntu", "gtx-980-fedora", "tesla-k80-linux
 CASES = [
     ("faster-whisper-rtx3060", ["faster-whisper", "--root", "rtx3060"], "gpu",
      ["Keep the driver", "gpumend enable --import faster_whisper"]),
+    ("faster-whisper-laptop", ["faster-whisper", "--for", "rtx-5090-laptop-linux"], "gpu",
+     ["GeForce RTX 5090 Max-Q / Mobile, compute capability 12.0, with driver 570."]),
+    # Of the cards with a processor none is meant.
+    ("faster-whisper-gfx", ["faster-whisper", "--for", "gfx1030-linux"], "gpu",
+     ["AMD GPU, gfx1030", "How much memory the device has is not known"]),
     ("faster-whisper-no-driver", ["faster-whisper", "--root", "no-driver"], "gpu",
      ["sudo apt-get install nvidia-driver", "contrib and non-free", "docs.astral.sh/uv/getting-started"]),
     ("faster-whisper-old-driver", ["faster-whisper", "--root", "rtx3060-old"], "gpu",
