@@ -158,6 +158,7 @@ int form_driver_of_gpu(struct ask *k, struct gm_err *err);
 /* ask_gpu.c */
 int form_gpu(struct ask *k, struct gm_err *err);
 int form_gpu_does(struct ask *k, struct gm_err *err);
+int form_gpu_is_arch(struct ask *k, struct gm_err *err);
 int form_gpus_of(struct ask *k, struct gm_err *err);
 int form_gfx(struct ask *k, struct gm_err *err);
 int form_kfd(struct ask *k, struct gm_err *err);

@@ -165,6 +165,22 @@ int form_gpu_does(struct ask *k, struct gm_err *err)
     return 1;
 }
 
+/* "is the RTX 4090 sm_89" */
+int form_gpu_is_arch(struct ask *k, struct gm_err *err)
+{
+    struct kb_gpu_list found = {{0}};
+    const char *sm = ask_given(k, KEY_SM), *gfx = ask_given(k, KEY_GFX);
+    int rc = ask_gpus_find(k, &found, err);
+    if (rc < 0 || !found.items.n || !kb_gpus_alike(&found) || !(k->q->said & SAID_DOES)) {
+        return rc;
+    }
+    const struct kb_gpu *g = found.items.items[0];
+    HIT(k, KB_AREA_GPUS, g);
+    ask_say(k, "%s: %s has %s.", strcmp(kb_gpu_value(g), sm ? sm : gfx) == 0 ? "Yes" : "No",
+            g->name, gpu_words(k, g));
+    return 1;
+}
+
 /* A module and its GPU may each have a row ("DGX Spark", "GB10"): a list counts the GPU only. */
 static bool has_listed_card(const struct kb_gpus *gpus, const struct kb_gpu *module)
 {

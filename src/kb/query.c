@@ -214,6 +214,8 @@ static const struct form forms[] = {
     {"which GPUs have compute capability 8.9", 0, NAMED_SM | NAMED_GFX, 0, ASKED_GPU, ASKED_ARCH,
      SAID_ALL, form_gpus_of},
     {"which cards are Turing", NAMED_GENERATION, 0, 0, ASKED_GPU, 0, SAID_ALL, form_gpus_of},
+    {"is the RTX 4090 sm_89", NAMED_GPU, NAMED_SM | NAMED_GFX, 0, 0, ASKED_GPU, SAID_DOES,
+     form_gpu_is_arch},
     {"is the RTX 3050 an Ampere card", NAMED_GPU | NAMED_GENERATION, 0, 0, 0, ASKED_GPU, SAID_DOES,
      form_gpu_does},
     {"which is the last driver branch for Pascal", 0,

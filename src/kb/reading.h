@@ -92,6 +92,7 @@ bool reading_rows(struct question *q);
 void reading_meanings(struct reading *r);
 void reading_add_meanings(struct reading *r);
 bool reading_asks_for_error(const struct reading *r);
+bool reading_asks_yes_or_no(const struct question *q);
 
 /* ------------------------------------------------------------------ reading_package.c */
 

@@ -227,12 +227,22 @@ static bool is_capability_of_gpu(struct reading *r, const struct kb_gpus *gpus, 
     return false;
 }
 
+/* "is the RTX 4090 sm_89": whether the name and the number agree is the question, and not whether
+ * something supports it. */
+static bool asks_agreement(const struct question *q)
+{
+    const unsigned arch = NAMED_SM | NAMED_GFX;
+    return reading_asks_yes_or_no(q) &&
+           !question_has(q, "support supports supported work works run runs") && q->named & arch &&
+           !(q->named & ~(NAMED_GPU | arch));
+}
+
 /* What the question says twice: "sm_61 (Pascal)", "gfx906 (MI50)", "GTX 1080 (6.1)". Names that
- * agree with the number are dropped; those that do not agree stay, and no form takes both. */
+ * agree with the number are dropped; those that do not agree stay. */
 static void drop_glosses(struct reading *r, const struct kb_gpus *gpus)
 {
     struct question *q = r->q;
-    bool agree = q->values[KEY_GPU].n > 0;
+    bool agree = q->values[KEY_GPU].n > 0 && !asks_agreement(q);
     for (size_t i = 0; i < q->values[KEY_GPU].n; i++) {
         struct kb_gpu_list found = {{0}};
         kb_gpus_named(r->a, gpus, q->values[KEY_GPU].items[i], &found);

@@ -376,6 +376,11 @@ static bool asks_for_index(const struct question *q)
            !(q->said & SAID_AARCH64) && question_has(q, "pypi");
 }
 
+bool reading_asks_yes_or_no(const struct question *q)
+{
+    return q->n && reading_is_word(q, 0, "does do did is are was were can has have will may");
+}
+
 void reading_add_meanings(struct reading *r)
 {
     for (size_t i = 0; i < r->q->n; i++) {
@@ -401,8 +406,7 @@ void reading_add_meanings(struct reading *r)
         r->q->named & (NAMED_PART | NAMED_LIBRARY | NAMED_CUDNN)) {
         r->q->asked = ASKED_PACKAGE; // "apt install libcublas"
     }
-    if (r->q->n && reading_is_word(r->q, 0, "does do did is are was were can has have will may") &&
-        !asks_which_of_two(r)) {
+    if (reading_asks_yes_or_no(r->q) && !asks_which_of_two(r)) {
         r->q->said |= SAID_DOES;
     }
 }
