@@ -389,8 +389,8 @@ static unsigned read_number(struct reader *p)
     return n;
 }
 
-/* "{2}", "{2,}", "{2,5}"; other braces are characters. "{,5}" and those with blanks are so before
- * PCRE2 10.43, and numbers since. */
+/* "{2}", "{2,}", "{2,5}"; other braces are characters. For "{,5}" and braces with blanks that is so
+ * before PCRE2 10.43; later releases read numbers there, and there is no automaton for either. */
 static bool read_braces(struct reader *p, unsigned *ret_min, unsigned *ret_max)
 {
     const char *before = p->at++;

@@ -19,8 +19,8 @@
  * A text of a few pages that shows nothing, or allows a guess alone, is read again with the lines
  * in one piece that a screen or a mail broke at its width (log/wrapped.h).
  *
- * Not supported: encodings other than UTF-8, UTF-16 and single bytes; of a message that is broken
- * over several lines otherwise, more than one line shows.
+ * Not supported: encodings other than UTF-8, UTF-16 and single bytes; a message that is broken into
+ * lines in another way is seen only as far as one of them shows it.
  */
 #ifndef GPUMEND_LOG_LOG_H
 #define GPUMEND_LOG_LOG_H

@@ -396,8 +396,8 @@ static unsigned parse_number(struct parser *p)
     return n;
 }
 
-/* "{2}", "{2,}", "{2,5}"; other braces are characters. "{,5}" and those with blanks are so before
- * PCRE2 10.43, and numbers since: then what is before them may be absent. */
+/* "{2}", "{2,}", "{2,5}"; other braces are characters. For "{,5}" and braces with blanks that is so
+ * before PCRE2 10.43; later releases read numbers there, so that nothing is required. */
 static bool parse_braces(struct parser *p, struct times *ret)
 {
     const char *before = p->at++;

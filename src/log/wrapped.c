@@ -4,11 +4,11 @@
 
 #include "log/internal.h"
 
-/* What is narrower is a text of short lines, and what is wider was not broken. Consoles have one of
- * two widths. */
+/* A narrower text has short lines, and a wider one was not broken. Most consoles have one of two
+ * widths. */
 enum { WIDTH_MIN = 60, WIDTH_MAX = 200, CONSOLE = 80, CONSOLE_WIDE = 120 };
 
-/* Characters, not bytes: that is what a screen counts. */
+/* Characters, not bytes, as a screen counts them. */
 static size_t characters_count(struct str s)
 {
     size_t n = 0;
@@ -39,8 +39,8 @@ static size_t longest_line(struct str text)
 /* How a line goes on in the next one. */
 enum join { JOIN_NOT, JOIN_WORD, JOIN_BLANK };
 
-/* Whether a line is one of its own whatever precedes: of a table, a list, a quotation, of source
- * code, with a time or a process, or the word of a person. */
+/* Whether a line begins anew, whatever precedes it: a row of a table, an item of a list, a
+ * quotation, source code, a line with a time or the name of a process, what a person noted. */
 static bool begins_anew(struct str s)
 {
     struct log_line line = {.text = s.s, .n = s.n};
@@ -49,8 +49,8 @@ static bool begins_anew(struct str s)
            str_starts(s, "note:");
 }
 
-/* A line of `used` characters, and the next one, which no blank line parts from it: the next word
- * had no room in it, or no character had. */
+/* How a line of `used` characters goes on in the next one: there was no room in it for the next
+ * word, or for the next character. */
 static enum join how_joined(size_t used, struct str next, enum wrapped kind, size_t width)
 {
     struct str words = str_trim(next), rest = words;
@@ -111,5 +111,5 @@ bool wrapped_join(struct arena *a, struct str text, enum wrapped kind, struct st
     }
     ends_add(&j);
     *ret = (struct str){j.to, j.n};
-    return breaks > 1; // one line is always the longest
+    return breaks > 1; // that one line is the longest says nothing
 }
