@@ -1,7 +1,7 @@
 /*
- * Releases that end the process where CUDA's libraries are found and NVIDIA's driver is not, and
- * that take the CPU where these are not found either. Until there is a driver, to find the
- * libraries is no repair.
+ * Releases that crash where CUDA's libraries are found and NVIDIA's driver is not, and that fall
+ * back to the CPU where neither is found. Until there is a driver, making the libraries findable is
+ * no repair.
  */
 #include <string.h>
 
@@ -48,7 +48,7 @@ static void add_end(struct diag *d, const struct kb_trait *t, const struct py_di
 {
     struct diag_finding *f =
         diag_add(d, DIAG_LIBRARY_DEFECT, t->package, t->package,
-                 arena_printf(d->a, "%s %s does not go on with the CPU here: %s", t->package,
+                 arena_printf(d->a, "%s %s does not fall back to the CPU here: %s", t->package,
                               dist->version, t->says));
     f->stage = DIAG_STAGE_USE;
     diag_seen_in(d, f, p);
@@ -62,12 +62,12 @@ static void add_end(struct diag *d, const struct kb_trait *t, const struct py_di
         diag_repair(
             d, f, DIAG_REPAIR_TEXT, NULL,
             "Set GPUMEND_HOOK=0 where there is no driver: without the start-up hook, %s "
-            "does not find CUDA's libraries, and goes on with the CPU (tried in the model).",
+            "does not find CUDA's libraries, and falls back to the CPU (tried in the model).",
             t->package);
     }
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                 "Where there is no driver, ask for CPUExecutionProvider alone, or install a "
-                "release that goes on with the CPU.");
+                "release that falls back to the CPU.");
 }
 
 static void add_advice(struct diag *d, struct diag_finding *f, const struct kb_trait *t,
@@ -75,13 +75,13 @@ static void add_advice(struct diag *d, struct diag_finding *f, const struct kb_t
 {
     diag_evidence(d, f, "%s %s: %s", t->package, dist->version, t->says);
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Leave it so as long as there is no NVIDIA driver here: %s %s goes on with the CPU "
-                "while it does not find CUDA's libraries, and crashes without a driver once it "
-                "does. Other releases go on with the CPU then, too.",
+                "Leave it so as long as there is no NVIDIA driver here: %s %s falls back to the "
+                "CPU while it does not find CUDA's libraries, and crashes without a driver once it "
+                "does. Other releases fall back to the CPU then, too.",
                 t->package, dist->version);
 }
 
-/* Whether a program that takes the repair finds what would be its end. */
+/* Whether a program with this repair finds the libraries, and so crashes. */
 static bool leads_to_end(struct diag *d, const struct kb_trait *t, const struct diag_repair *r)
 {
     struct diag_variable v;
@@ -98,7 +98,8 @@ static bool leads_to_end(struct diag *d, const struct kb_trait *t, const struct 
     return found;
 }
 
-/* What leads there is to find the library: the finding's other repairs do it too. */
+/* Whether one of the finding's repairs makes a program crash. They all make the same library
+ * findable, so that none of them is one then. */
 static bool is_better_left(struct diag *d, const struct kb_trait *t, const struct diag_finding *f)
 {
     bool leads = false;

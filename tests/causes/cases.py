@@ -65,7 +65,7 @@ def onnxruntime_ends_without_a_driver(t, bad):
 
 
 @case("library-missing", "lib-missing", "libcublasLt.so.12", evidence="ends the process",
-      repair="Leave it so as long as there is no NVIDIA driver here: onnxruntime-gpu 1.22.0 goes on")
+      repair="Leave it so as long as there is no NVIDIA driver here: onnxruntime-gpu 1.22.0 falls back")
 def onnxruntime_that_better_finds_nothing(t, bad):
     t.real("/sys/bus/pci/devices").mkdir(parents=True)
     t.python().onnxruntime("1.22.0" if bad else "1.23.2", needed=ORT_NEEDS if bad else ())
