@@ -427,7 +427,7 @@ def environment_of(folder, **packages):
 
 
 NEWEST = (    # driver of the host, the newest CUDA that it is sure to support, whether it may be a newer one
-    ("550.90.07", "12.4", False), ("565.57.01", "12.6", True), ("999.10", None, True))
+    ("550.90.07", "12.4", False), ("565.57.01", "12.7", False), ("568.10", "12.7", True), ("999.10", None, True))
 
 
 def newest_of_driver(exe, folder):
