@@ -21,6 +21,7 @@ struct ldso_cache {
     const unsigned char *data; // the whole file
     size_t size;
     const char *why_unused; // why the loader ignores the file, or NULL
+    int open_errno;         // with which it fails to open the file, or 0
     size_t entries;         // offset of the table
     uint32_t n;
     size_t strings;              // string offsets count from here

@@ -2,6 +2,7 @@
  * The folders that a search goes through: RPATH, RUNPATH, LD_LIBRARY_PATH, and the tokens in them.
  * glibc elf/dl-load.c: fillin_rpath, _dl_dst_substitute, _dl_init_paths.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "ldso/internal.h"
@@ -192,6 +193,7 @@ static struct ldso_cache *store_read_cache(struct ldso_store *store, const char 
     int rc = root_map(store->root, path, &data, &size, &st);
     if (rc < 0) {
         cache->why_unused = arena_printf(a, "%s: %s", path, strerror(-rc));
+        cache->open_errno = rc == -ENOENT || rc == -EACCES || rc == -ENOTDIR ? -rc : 0;
         return cache;
     }
     if (!ldso_store_keep(store, data, size)) {

@@ -334,6 +334,9 @@ static bool try_cache(struct search *s, struct ldso_object *loader)
     if (!p->cache_read) {
         p->cache_read = true;
         ldso_open_cache(p);
+        // The loader opens it once, and where that fails its error is the last one
+        // (elf/dl-cache.c, _dl_load_cache_lookup).
+        p->ld_errno = p->cache.open_errno ? p->cache.open_errno : p->ld_errno;
     }
     if (p->cache_note) {
         note_stage(s, LDSO_VIA_CACHE, NULL, p->cache_note);
