@@ -669,6 +669,16 @@ def namespace_works():
     return os.waitpid(child, 0)[1] == 0
 
 
+def stored_for(machine):
+    """The stored worlds of a machine: the hand-written ones, and those that failed once."""
+    worlds = [path for folder in ("seeds", "kept")
+              for path in sorted(glob.glob(os.path.join(common.HERE, folder, "*.json")))]
+    def is_of(path):
+        with open(path) as source:
+            return json.load(source).get("machine", worldgen.DEFAULTS["machine"]) == machine
+    return list(filter(is_of, worlds))
+
+
 def campaign(options, seed, folder):
     gpumend = "/bin/true" if options.selftest else common.private_copy(
         common.find_gpumend(options.gpumend), folder)
@@ -679,8 +689,7 @@ def campaign(options, seed, folder):
         print("worlds: no working gcc")
         return common.closing_line(0, 0, 1)
     able = abilities_of(options.machine)
-    stored = options.world or [] if cross else options.world or sorted(glob.glob(os.path.join(common.HERE, "seeds", "*.json"))) + sorted(
-        glob.glob(os.path.join(common.HERE, "kept", "*.json")))
+    stored = options.world or stored_for(options.machine)
     numbers = [] if options.world else range(options.count)
     if options.start == "musl":
         if "musl" not in able:
