@@ -47,6 +47,13 @@ class Missing(Exception):
     """A condition that cannot be had here."""
 
 
+def left_out(folder, names):
+    """What was built, and the sources that a build for another system unpacked."""
+    unpacked = {n for n in names if Path(folder) == TOP / "subprojects" and n != "packagefiles"
+                and Path(folder, n).is_dir()}
+    return [n for n in names if n in unpacked or LEFT_OUT.fullmatch(n)]
+
+
 class Place:
     """A copy of the sources with the executable, and how a command is run in it."""
 
@@ -70,8 +77,7 @@ class Place:
             if LEFT_OUT.fullmatch(path.name):
                 continue
             if path.is_dir():
-                shutil.copytree(path, self.copy / path.name, symlinks=True,
-                                ignore=lambda _, names: [n for n in names if LEFT_OUT.fullmatch(n)])
+                shutil.copytree(path, self.copy / path.name, symlinks=True, ignore=left_out)
             else:
                 shutil.copy2(path, self.copy / path.name)
         shutil.copy2(self.exe, self.build / "gpumend")
