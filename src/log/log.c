@@ -237,13 +237,13 @@ static void judge_as_it_stands(struct log *l, struct arena *a, struct log_result
     }
 }
 
-/* Whether lines in one piece may tell more: there is no cause yet, or a guess. */
+/* Whether joined lines may tell more: there is no cause yet, or only a guess. */
 static bool is_guess(const struct log_result *r)
 {
     return !r->n || !r->candidates[0].cause || r->candidates[0].confidence == LOG_POSSIBLE;
 }
 
-/* A message of which a screen or a mail made several lines is known by none of them. */
+/* Where a message was wrapped, none of its lines may show what it is. */
 static void judge_joined(struct log *l, struct arena *a, struct log_result *ret)
 {
     for (enum wrapped kind = 0; kind < WRAPPED_KINDS && is_guess(ret); kind++) {

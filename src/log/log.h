@@ -16,8 +16,8 @@
  * Memory does not grow with the text: a fact is kept a few times at most, and there is a limit on
  * all facts and on the length of a line that is looked at in one piece (log_limits below).
  *
- * A text of a few pages that shows nothing, or allows a guess alone, is read again with the lines
- * in one piece that a screen or a mail broke at its width (log/wrapped.h).
+ * A text of a few pages that shows nothing, or allows no more than a guess, is read again with the
+ * lines joined that a terminal or a mail program wrapped (log/wrapped.h).
  *
  * Not supported: encodings other than UTF-8, UTF-16 and single bytes; a message that is broken into
  * lines in another way is seen only as far as one of them shows it.

@@ -4,7 +4,7 @@
 
 #include "log/internal.h"
 
-/* A narrower text has short lines, and a wider one was not broken. Most consoles have one of two
+/* A narrower text has short lines, and a wider one was not wrapped. Most consoles have one of two
  * widths. */
 enum { WIDTH_MIN = 60, WIDTH_MAX = 200, CONSOLE = 80, CONSOLE_WIDE = 120 };
 
@@ -58,7 +58,7 @@ static enum join how_joined(size_t used, struct str next, enum wrapped kind, siz
         return JOIN_NOT;
     }
     if (kind == WRAPPED_AT_BLANKS && 2 * used < width) {
-        return JOIN_NOT; // a long path has no room in any line
+        return JOIN_NOT; // a long path: it has no room in any line
     }
     if (kind == WRAPPED_AT_BLANKS) {
         return used + 1 + characters_count(str_cut(&rest, ' ')) > width ? JOIN_BLANK : JOIN_NOT;
@@ -66,7 +66,7 @@ static enum join how_joined(size_t used, struct str next, enum wrapped kind, siz
     if (used == width) {
         return next.s[0] == ' ' ? JOIN_BLANK : JOIN_WORD;
     }
-    return used + 1 == width ? JOIN_BLANK : JOIN_NOT; // the blank at its end is not to be seen
+    return used + 1 == width ? JOIN_BLANK : JOIN_NOT; // the blank at its end cannot be seen
 }
 
 /* Text that is being written. */
