@@ -405,20 +405,20 @@ static bool is_enough(unsigned formats, enum choose_compute compute)
     return (formats & needs[compute]) == needs[compute];
 }
 
+static bool is_of_eight_bits(enum choose_compute compute)
+{
+    return compute == CHOOSE_INT8 || compute == CHOOSE_INT8_FLOAT16 ||
+           compute == CHOOSE_INT8_FLOAT32 || compute == CHOOSE_INT8_BFLOAT16;
+}
+
 /* Whether cuBLAS multiplies the 8 bits of CTranslate2 there: not on capability 12.0 before 4.7.0,
  * which pads the sizes that it refuses; 4.6.3 turned 8 bits off (its issue 1865, changes 1937 and
  * 1982). A release that is not known is taken for a newer one. */
 static bool has_eight_bits(struct arena *a, const struct choose_computes_for *f,
                            enum choose_compute compute)
 {
-    static const enum choose_compute eight[] = {CHOOSE_INT8, CHOOSE_INT8_FLOAT16,
-                                                CHOOSE_INT8_FLOAT32, CHOOSE_INT8_BFLOAT16};
-    bool is_eight = false;
-    for (size_t i = 0; i < sizeof eight / sizeof *eight; i++) {
-        is_eight = is_eight || compute == eight[i];
-    }
-    return !is_eight || f->device != CHOOSE_DEVICE_CUDA || !f->capability || !f->version ||
-           !model_version_fits(a, "==12.0", f->capability) ||
+    return !is_of_eight_bits(compute) || f->device != CHOOSE_DEVICE_CUDA || !f->capability ||
+           !f->version || !model_version_fits(a, "==12.0", f->capability) ||
            !model_version_fits(a, "<4.7", f->version);
 }
 
@@ -427,10 +427,8 @@ static bool has_eight_bits(struct arena *a, const struct choose_computes_for *f,
 static bool given_runs(const struct choose_computes_for *f, const struct kb_model *row)
 {
     bool ct2 = f->app == CHOOSE_APP_CTRANSLATE2;
-    bool eight = f->compute == CHOOSE_INT8 || f->compute == CHOOSE_INT8_FLOAT16 ||
-                 f->compute == CHOOSE_INT8_FLOAT32 || f->compute == CHOOSE_INT8_BFLOAT16;
     bool unknown = f->device == CHOOSE_DEVICE_CUDA && !f->capability;
-    return (ct2 || !eight) && (unknown || runs_well(row, f->compute)) &&
+    return (ct2 || !is_of_eight_bits(f->compute)) && (unknown || runs_well(row, f->compute)) &&
            is_enough(f->formats, f->compute);
 }
 
