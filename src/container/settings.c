@@ -130,6 +130,8 @@ static const char *env_line(struct arena *a, const char *name, const char *value
     return arena_printf(a, "ENV %s=\"%s\"", name, out);
 }
 
+static const char not_searched[] = "the loader does not look there by itself";
+
 /* One LD_LIBRARY_PATH of all folders, before what the image sets itself: of two, the later one
  * would hide the folders of the other. The image's own is set by a line for it. */
 static void set_path(struct container_work *w)
@@ -141,8 +143,7 @@ static void set_path(struct container_work *w)
     value = own && *own ? arena_printf(w->a, "%s:%s", value, own) : value;
     bool set = w->path.n || (build && w->built.n);
     if (w->built.n && !build) {
-        container_add(w, &w->s->image, env_line(w->a, "LD_LIBRARY_PATH", value),
-                      "the loader does not look there by itself");
+        container_add(w, &w->s->image, env_line(w->a, "LD_LIBRARY_PATH", value), not_searched);
     }
     if (set) {
         container_set(w, "LD_LIBRARY_PATH", value, reason);
@@ -196,7 +197,8 @@ static const char *for_build(struct arena *a, struct str command)
     return out;
 }
 
-/* Lines of a Dockerfile for a command of a shell: what it exports is a variable of the image. */
+/* Lines of a Dockerfile for a command of a shell: what it exports is LD_LIBRARY_PATH
+ * (diag_prepend_folders()), a variable of the image. */
 static void add_lines(struct container_work *w, const char *command, const char *reason)
 {
     struct str rest = str_of(command);
@@ -212,18 +214,8 @@ static void add_lines(struct container_work *w, const char *command, const char 
                   arena_printf(w->a, "RUN %s", for_build(w->a, (struct str){command, at})), reason);
     if (at < rest.n) {
         struct diag_repair tail = {.kind = DIAG_REPAIR_ENV, .command = command + at + 4};
-        if (!diag_repair_variable(w->a, &tail, &v) || !v.value) {
-            return;
-        }
-        if (strcmp(v.name, "LD_LIBRARY_PATH") == 0) {
-            container_add(w, &w->built, v.value, "the loader does not look there by itself");
-        } else {
-            const char *own = v.prepend ? container_own_value(w, v.name) : NULL;
-            container_add(
-                w, &w->s->image,
-                env_line(w->a, v.name,
-                         own && *own ? arena_printf(w->a, "%s:%s", v.value, own) : v.value),
-                "the loader does not look there by itself");
+        if (diag_repair_variable(w->a, &tail, &v) && v.value) {
+            container_add(w, &w->built, v.value, not_searched);
         }
     }
 }
