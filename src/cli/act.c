@@ -325,7 +325,8 @@ static const char *act_place(const struct act *act)
                                 : "this target";
 }
 
-static int say_undone(const struct act *act, unsigned id, bool removed, int status)
+/* `otherwise`: what is said where no journal was undone. */
+static int say_undone(const struct act *act, unsigned id, const char *otherwise, int status)
 {
     if (act->json) {
         json_t *doc = json_pack("{s:i, s:s, s:o}", "schema", 1, "did", "undo", "journal",
@@ -334,10 +335,8 @@ static int say_undone(const struct act *act, unsigned id, bool removed, int stat
     }
     if (id) {
         printf("undone      journal %u: everything is as it was before\n", id);
-    } else if (removed) {
-        printf("removed     the start-up hook of %s, which no journal lists\n", act_place(act));
     } else {
-        printf("nothing was applied to %s that could be undone\n", act_place(act));
+        printf("%s\n", otherwise);
     }
     return status;
 }
@@ -350,7 +349,11 @@ int act_undo(const struct act *act, unsigned id)
         int rc = act_cannot(act, &err);
         return err.code == GM_ERR_USAGE ? CLI_USAGE : rc;
     }
-    return say_undone(act, done, false, done ? CLI_OK : CLI_CANNOT);
+    return say_undone(act, done,
+                      arena_printf(act->order.arena,
+                                   "nothing was applied to %s that could be undone",
+                                   act_place(act)),
+                      done ? CLI_OK : CLI_CANNOT);
 }
 
 int act_disable(const struct act *act)
@@ -361,11 +364,14 @@ int act_disable(const struct act *act)
     if (apply_disable(&act->order, &done, &removed, &err) < 0) {
         return act_cannot(act, &err);
     }
-    if (!done && !removed && !act->json) { // other repairs may be there
-        printf("there is no start-up hook in %s\n", act_place(act));
-        return CLI_OK;
-    }
-    return say_undone(act, done, removed, CLI_OK); // without a hook nothing is left to do
+    // Without a hook nothing is left to do; other repairs may be there.
+    return say_undone(
+        act, done,
+        arena_printf(act->order.arena,
+                     removed ? "removed     the start-up hook of %s, which no journal lists"
+                             : "there is no start-up hook in %s",
+                     act_place(act)),
+        CLI_OK);
 }
 
 /* ------------------------------------------------------------------ the list */
