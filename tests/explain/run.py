@@ -176,7 +176,7 @@ def explain_together(exe, texts, broken):
                    list(document_faults(doc, decoded(data), broken))) for doc, data in zip(docs, texts)]
 
 
-def explain_all(exe, texts, broken):
+def explain_all(exe, texts, broken=False):
     groups = [texts[i:i + TOGETHER] for i in range(0, len(texts), TOGETHER)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         answers = pool.map(lambda group: explain_together(exe, group, broken), groups)
