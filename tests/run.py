@@ -32,6 +32,8 @@ import threading
 import time
 from pathlib import Path
 
+import seeding
+
 TOP = Path(__file__).resolve().parent.parent
 PY = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 
@@ -177,6 +179,8 @@ SUITES = [
           "{py} tests/differential/machine.py --gpumend {exe} --limit 600"),
     Suite("test-long", "worlds", 900,
           "{py} tests/differential/worlds.py --gpumend {exe} --count 2000"),
+    Suite("test-long", "windows-worlds", 300,
+          "{py} tests/windows/worlds.py {build} --count 2000", "build"),
     Suite("test-long", "worlds-aarch64", 300,
           "{py} tests/differential/worlds.py --gpumend {exe} --machine aarch64 --count 1000"),
     # The cross build takes a minute and a half of a processor where no compiler's cache has it.
@@ -216,8 +220,8 @@ SUITES = [
     # In headless Chromium, with axe-core, which it downloads: not part of CI.
     Suite("test-clients", "page-browser", 900,
           "{py} tests/report/page.py {exe} --browser {build}/page-browser"),
-    # The same as windows-worlds-few for minutes: not part of CI.
-    Suite("test-windows", "windows-worlds", 3600,
+    # Minutes: not part of CI.
+    Suite("test-windows", "windows-worlds-all", 3600,
           "{py} tests/windows/worlds.py {build} --count 20000"),
     # 1 GiB of wheels from a package index, loaded by Wine.
     Suite("test-windows", "windows-real", 3600, "{py} tests/windows/real.py {build}", "wheels"),
@@ -305,7 +309,7 @@ class Running:
         self.started = time.monotonic()
         self.child = subprocess.Popen(
             ["/bin/sh", "-c", self.command], cwd=TOP, stdin=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONUTF8": "1"},  # texts are UTF-8, whatever the locale
+            env=args.env,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="backslashreplace", start_new_session=True)
         threading.Thread(target=self.follow, daemon=True).start()
@@ -413,6 +417,8 @@ def main():
     args.jobs = max(args.jobs, 1)
     (args.build / "test-logs").mkdir(parents=True, exist_ok=True)
 
+    # Texts are UTF-8, whatever the locale.
+    args.env = {"GPUMEND_SEED": str(seeding.of_commit()), **os.environ, "PYTHONUTF8": "1"}
     total, failures = run_all(
         [s for s in SUITES
          if s.group in (args.groups or GROUPS) and (not args.only or s.name in args.only)], args)

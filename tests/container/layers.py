@@ -27,8 +27,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "trees"))
+sys.path.append(str(HERE.parent))
 from cdi import check, counts, skip  # noqa: E402
 from image import CONFIG, saved, sha  # noqa: E402
+import seeding  # noqa: E402
 
 RECORD = HERE / "layers.json"
 RECORDED, FRESH = 300, 25
@@ -218,7 +220,7 @@ def fresh(build, folder):
     why = podman.why_not()
     if why:
         return skip("podman's answer to fresh layers", why)
-    seed = int(os.environ.get("GPUMEND_SEED", random.randrange(1 << 30)))
+    seed = seeding.fresh()
     print("seed", seed)
     r = random.Random(seed)
     worlds = {f"fresh {seed}/{n}": generated(r) for n in range(int(os.environ.get("GPUMEND_LAYERS", FRESH)))}

@@ -25,7 +25,9 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import common
+import seeding
 
 ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/nonexistent", "LC_ALL": "C"}
 VDSO = ("linux-vdso.so.1", "linux-gate.so.1")
@@ -323,7 +325,7 @@ def gather(options, folder, skipped):
     if not options.only:
         elves += [Elf(p) for p in build_musl(folder)]
     if options.limit is not None and options.limit < len(elves):
-        seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+        seed = options.seed if options.seed is not None else seeding.fresh()
         print(f"machine: a sample of {options.limit} of {len(elves)} ELF files, seed {seed}")
         elves = random.Random(seed).sample(elves, options.limit)
     kinds = collections.Counter(e.kind for e in elves if e.kind not in ("program", "object"))

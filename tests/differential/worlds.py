@@ -31,7 +31,9 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import common
+import seeding
 import worldgen
 
 CACHE = "/etc/ld.so.cache"
@@ -627,7 +629,7 @@ def main():
     if why:
         print(f"worlds: {why}")
         return common.closing_line(0, 0, 1)
-    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+    seed = options.seed if options.seed is not None else seeding.fresh()
     folder = tempfile.mkdtemp(prefix="gpumend-worlds-")
     os.chmod(folder, 0o755)
     try:

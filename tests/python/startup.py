@@ -26,7 +26,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "scenarios"), str(HERE.parent / "mend")]
+sys.path.append(str(HERE.parent))
 import apply                                                                        # noqa: E402
+import seeding                                                                      # noqa: E402
 import state                                                                        # noqa: E402
 import store                                                                        # noqa: E402
 
@@ -243,7 +245,7 @@ def main():
     parser.add_argument("--root", type=Path, default=store.cache_folder() / "roots/python3.15")
     parser.add_argument("--python", action="append")
     parser.add_argument("--worlds", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--seed", type=int, default=seeding.fresh())
     parser.add_argument("--make", action="store_true")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)

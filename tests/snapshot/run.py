@@ -29,8 +29,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 sys.path[:0] = [str(HERE.parent / "causes"), str(HERE.parent / "trees")]
+sys.path.append(str(HERE.parent))
 import build  # noqa: E402
 import cases  # noqa: E402
+import seeding  # noqa: E402
 from machines import MACHINES  # noqa: E402
 from tree import Tree  # noqa: E402
 
@@ -532,7 +534,7 @@ def hostile(exe, folder):
     done = checked(exe, huge)
     if done.returncode not in (0, 1, 3):
         wrong.append("files of 16 GiB: status %d" % done.returncode)
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = seeding.fresh()
     dice = random.Random(seed)
     for _ in range(150):
         data = bytearray(text)

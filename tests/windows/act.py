@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import seeding  # noqa: E402
 import wine  # noqa: E402
 import winpython  # noqa: E402
 
@@ -373,7 +375,7 @@ def main():
     parser.add_argument("gpumend", type=Path)
     parser.add_argument("exe", type=Path)
     parser.add_argument("--words", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--seed", type=int, default=seeding.fresh())
     args = parser.parse_args()
     why = wine.missing() or (winpython.unpacked() if isinstance(winpython.unpacked(), str) else None)
     if why:

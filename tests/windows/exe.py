@@ -24,7 +24,9 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 import check  # noqa: E402
+import seeding  # noqa: E402
 
 TOP = Path(__file__).resolve().parent.parent.parent
 SYSTEM = {"ADVAPI32.dll", "KERNEL32.dll", "SHELL32.dll", "msvcrt.dll"}
@@ -179,7 +181,7 @@ def main():
     parser.add_argument("gpumend", type=Path)
     parser.add_argument("exe", type=Path)
     parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--seed", type=int, default=seeding.fresh())
     args = parser.parse_args()
     if not shutil.which("wine"):
         print("SKIP no Wine\n0 passed, 0 failed, 1 skipped")

@@ -17,7 +17,9 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 import hives  # noqa: E402
+import seeding  # noqa: E402
 import wine  # noqa: E402
 
 LETTERS = "abcXYZ019_-{} .é€Ж😀"
@@ -113,7 +115,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--count", type=int, default=12)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--seed", type=int, default=seeding.fresh())
     args = parser.parse_args()
     rng = random.Random(args.seed)
     exe = wine.built(args.build, "hiveprint")

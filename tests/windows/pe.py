@@ -20,6 +20,8 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import seeding  # noqa: E402
 import wine  # noqa: E402
 
 PLACES = ["/usr/lib/gcc/*-w64-mingw32/*-win32/*.dll", "/usr/*-w64-mingw32/lib/*.dll",
@@ -105,7 +107,7 @@ def main():
         print("SKIP MinGW is not here (scripts/setup test installs it)")
         print("0 passed, 0 failed, 1 skipped")
         return 0
-    seed = random.SystemRandom().randrange(1 << 31)
+    seed = seeding.fresh()
     print(f"seed {seed}")
     found = sorted({path for place in PLACES for path in glob.glob(place)})
     files = random.Random(seed).sample(found, min(args.count, len(found)))

@@ -9,11 +9,14 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
 
-import wine
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import seeding  # noqa: E402
+import wine  # noqa: E402
 
 VERSION, RELEASE = "3.11", "3.11.3-1.5.9"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gpumend/windows-python"
@@ -76,7 +79,7 @@ def compare_worlds(folders, world_faults):
         print(f"SKIP {reason or python}")
         print("0 passed, 0 failed, 1 skipped")
         return 0
-    seed = random.SystemRandom().randrange(1 << 31) if args.seed is None else args.seed
+    seed = seeding.fresh() if args.seed is None else args.seed
     print(f"seed {seed}", flush=True)
     rng, failed = random.Random(seed), 0
     with tempfile.TemporaryDirectory() as scratch:

@@ -26,6 +26,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import seeding  # noqa: E402
 import wine  # noqa: E402
 
 FOLDERS = ["a", "b", "c d", "Sub", "Sub/deep"]
@@ -240,7 +242,7 @@ def main():
         print(f"SKIP {reason} (scripts/setup test installs it)")
         print("0 passed, 0 failed, 1 skipped")
         return 0
-    seed = random.SystemRandom().randrange(1 << 31) if args.seed is None else args.seed
+    seed = seeding.fresh() if args.seed is None else args.seed
     print(f"seed {seed}", flush=True)
     rng = random.Random(seed)
     scratch = tempfile.TemporaryDirectory() if not args.keep else None
