@@ -178,6 +178,11 @@ bool pe_exports_visit(const struct pe_image *e, bool (*visit)(const char *name, 
  * and later loads the static imports of this module; 0: none were given. */
 uint16_t pe_dependent_load_flags(const struct pe_image *e);
 
+/* Whether a file for ARM64 holds one for x64 as well (CHPEMetadataPointer), as all of System32 does
+ * in Windows 11 for ARM: https://learn.microsoft.com/windows/arm/arm64x-pe. What is read of it here
+ * is the part for ARM64. */
+bool pe_is_arm64x(const struct pe_image *e);
+
 /* ------------------------------------------------------------------ resources */
 
 struct pe_version {

@@ -224,10 +224,25 @@ bool pe_exports_visit(const struct pe_image *e, bool (*visit)(const char *name, 
 
 /* ------------------------------------------------------------------ load configuration */
 
-uint16_t pe_dependent_load_flags(const struct pe_image *e)
+/* A field of the load configuration; NULL: the file's is shorter, as its first word says. */
+static const unsigned char *load_config_at(const struct pe_image *e, uint32_t at, uint32_t n)
 {
     uint32_t rva = e->state == PE_STATE_OK ? e->directories[PE_DIR_LOAD_CONFIG].rva : 0;
-    uint32_t at = e->is64 ? 78 : 54; // DependentLoadFlags, behind CSDVersion
-    const unsigned char *p = rva ? pe_at(e, rva, at + 2) : NULL;
-    return p && pe_u32(p) >= at + 2 ? pe_u16(p + at) : 0; // its first word is its size
+    const unsigned char *p = rva ? pe_at(e, rva, at + n) : NULL;
+    return p && pe_u32(p) >= at + n ? p + at : NULL;
+}
+
+uint16_t pe_dependent_load_flags(const struct pe_image *e)
+{
+    const unsigned char *p = load_config_at(e, e->is64 ? 78 : 54, 2); // behind CSDVersion
+    return p ? pe_u16(p) : 0;
+}
+
+bool pe_is_arm64x(const struct pe_image *e)
+{
+    if (e->machine != PE_MACHINE_ARM64 || !e->is64) {
+        return false;
+    }
+    const unsigned char *p = load_config_at(e, 200, 8); // CHPEMetadataPointer
+    return p && pe_u64(p) != 0;
 }

@@ -27,7 +27,7 @@ static const char *outcome_word(const struct winldr_request *r)
 static const char *result_word(enum winldr_result result)
 {
     bool taken = result == WINLDR_STEP_FOUND || result == WINLDR_STEP_SAME_FILE ||
-                 result == WINLDR_STEP_ASSUMED;
+                 result == WINLDR_STEP_ASSUMED || result == WINLDR_STEP_ARM64X;
     return taken ? "taken" : result == WINLDR_STEP_MISSING ? "absent" : winldr_result_text(result);
 }
 

@@ -103,6 +103,11 @@ static bool take_file(struct winldr_process *p, struct winldr_request *r, struct
         say_module(r, WINLDR_REUSED, same, via);
         return true;
     }
+    if (p->config.machine == PE_MACHINE_AMD64 && pe_is_arm64x(image)) {
+        request_add_step(p, r, e->path, via, WINLDR_STEP_ARM64X, "its part for x64 is not read");
+        say_module(r, WINLDR_LOADED, winldr_add_module(p, e->path, NULL, r->load), via);
+        return true;
+    }
     if (image->state == PE_STATE_OK && image->machine != p->config.machine) {
         const char *machine = pe_machine_name(p->arena, image->machine);
         request_add_step(p, r, e->path, via, WINLDR_STEP_OTHER_MACHINE, machine);

@@ -84,6 +84,7 @@ enum winldr_result {
     WINLDR_STEP_DENIED,        // ends the search
     WINLDR_STEP_UNSEEN,        // whether it is there cannot be determined: `detail`
     WINLDR_STEP_ASSUMED,       // a part of every Windows, which is not in the tree
+    WINLDR_STEP_ARM64X,        // taken; its imports and exports for x64 are not read
 };
 
 struct winldr_step {
@@ -96,7 +97,7 @@ struct winldr_step {
 struct winldr_module {
     const char *name; // base name
     const char *path;
-    const struct winldr_file *file; // NULL: assumed, a part of Windows
+    const struct winldr_file *file; // NULL: not read; taken for whole
     unsigned refs;                  // of calls; what another module imports is held by that
     bool is_pinned;                 // the program and what is assumed: not freed
     bool is_marked;                 // scratch

@@ -34,6 +34,7 @@ const char *winldr_result_text(enum winldr_result result)
         [WINLDR_STEP_DENIED] = "cannot be opened",
         [WINLDR_STEP_UNSEEN] = "not looked at",
         [WINLDR_STEP_ASSUMED] = "part of Windows",
+        [WINLDR_STEP_ARM64X] = "found, for x64 and ARM64",
     };
     return texts[result];
 }

@@ -137,8 +137,12 @@ static uint32_t put_exports(struct maker *m, const struct pemake *spec, uint32_t
 
 static uint32_t put_load_config(struct maker *m, const struct pemake *spec)
 {
-    uint32_t at = take_room(m, 112);
-    put32(m->s + at, 112);
+    uint32_t size = spec->is_arm64x ? 208 : 112;
+    uint32_t at = take_room(m, size);
+    put32(m->s + at, size);
+    if (spec->is_arm64x) {
+        put32(m->s + at + 200, 0x80001000); // CHPEMetadataPointer: some address
+    }
     put16(m->s + at + (spec->is32 ? 54 : 78), spec->dependent_load_flags);
     return TABLES_RVA + at;
 }
@@ -267,7 +271,7 @@ struct str pemake(struct arena *a, const struct pemake *spec)
     put32(dirs + 8 * PE_DIR_DELAY_IMPORT, put_imports(&m, spec, true));
     put32(dirs + 8 * PE_DIR_EXPORT, put_exports(&m, spec, &export_size));
     put32(dirs + 8 * PE_DIR_EXPORT + 4, export_size);
-    if (spec->dependent_load_flags) {
+    if (spec->dependent_load_flags || spec->is_arm64x) {
         put32(dirs + 8 * PE_DIR_LOAD_CONFIG, put_load_config(&m, spec));
         put32(dirs + 8 * PE_DIR_LOAD_CONFIG + 4, 112);
     }

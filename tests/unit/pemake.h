@@ -31,6 +31,7 @@ struct pemake {
     struct pemake_import imports[PEMAKE_LIST];
     struct pemake_export exports[PEMAKE_LIST]; // sorted by name
     uint16_t dependent_load_flags;
+    bool is_arm64x;
     uint16_t file_version[4];
     const char *product_version; // a text of the version resource
     const char *manifest;

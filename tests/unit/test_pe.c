@@ -120,6 +120,21 @@ static void test_exports(void **state)
     assert_int_equal(pe_manifest(&e).n, 0);
 }
 
+static void test_arm64x(void **state)
+{
+    (void)state;
+    struct pemake spec = {.machine = PE_MACHINE_ARM64, .is_arm64x = true};
+    struct pe_image e = parse(pemake(&arena, &spec));
+    assert_true(pe_is_arm64x(&e));
+    spec.is_arm64x = false;
+    spec.dependent_load_flags = 0x800; // a load configuration that ends before the field
+    e = parse(pemake(&arena, &spec));
+    assert_false(pe_is_arm64x(&e));
+    spec = (struct pemake){.is_arm64x = true}; // code for ARM64 in a file for x64 (ARM64EC)
+    e = parse(pemake(&arena, &spec));
+    assert_false(pe_is_arm64x(&e));
+}
+
 /* What is no PE file is said to be none, and what is one without its rest is said to be cut. */
 static void test_states(void **state)
 {
@@ -221,9 +236,10 @@ static void test_utf8(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables), cmocka_unit_test(test_exports),
-        cmocka_unit_test(test_states), cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_apiset), cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_tables),    cmocka_unit_test(test_exports),
+        cmocka_unit_test(test_arm64x),    cmocka_unit_test(test_states),
+        cmocka_unit_test(test_truncated), cmocka_unit_test(test_apiset),
+        cmocka_unit_test(test_utf8),
     };
     arena_init(&arena, 0, NULL, NULL);
     int rc = cmocka_run_group_tests(tests, NULL, NULL);

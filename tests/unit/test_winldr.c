@@ -482,6 +482,32 @@ static void test_imports_of_known_dll(void **state)
     assert_string_equal(winldr_load(p, "other.dll", 0)->module->path, "C:\\Python312\\other.dll");
 }
 
+/* System32 of Windows 11 for ARM has one file for both machines. */
+static void test_arm64x(void **state)
+{
+    struct fixture *f = *state;
+    struct pemake both = {.machine = PE_MACHINE_ARM64,
+                          .is_arm64x = true,
+                          .imports = {{"nowhere.dll", {"f"}, false}},
+                          .exports = {{"f", NULL}}};
+    struct pemake alone = {.machine = PE_MACHINE_ARM64, .exports = {{"f", NULL}}};
+    struct pemake user = {.imports = {{"both.dll", {"of_x64"}, false}}};
+    put_dll(f, "Windows/System32/both.dll", &both);
+    put_dll(f, "Windows/System32/alone.dll", &alone);
+    put_dll(f, "Python312/user.dll", &user);
+    struct winldr_process *p = start(f);
+    assert_int_equal(winldr_load(p, "user.dll", 0)->outcome, WINLDR_LOADED);
+    assert_int_equal(winldr_load(p, "both.dll", 0)->outcome, WINLDR_REUSED);
+    const struct winldr_load *l = winldr_load(p, "alone.dll", 0);
+    assert_int_equal(l->code, WINLDR_BAD_EXE_FORMAT);
+    f->config.machine = PE_MACHINE_ARM64;
+    p = start(f);
+    l = winldr_load(p, "both.dll", 0);
+    assert_int_equal(l->code, WINLDR_MOD_NOT_FOUND);
+    assert_string_equal(blamed(p, l)->name, "nowhere.dll");
+    assert_int_equal(winldr_load(p, "alone.dll", 0)->outcome, WINLDR_LOADED);
+}
+
 static void test_api_set(void **state)
 {
     struct fixture *f = *state;
@@ -842,6 +868,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_own_flags, setup, teardown),
         cmocka_unit_test_setup_teardown(test_known_dll, setup, teardown),
         cmocka_unit_test_setup_teardown(test_imports_of_known_dll, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_arm64x, setup, teardown),
         cmocka_unit_test_setup_teardown(test_api_set, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unseen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_base_name, setup, teardown),

@@ -90,9 +90,10 @@ def version_resource(version, rva):
     return levels + struct.pack("<4I", rva + 88, len(block), 0, 0) + block
 
 
-def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll", version=None, forward=None):
+def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll", version=None, forward=None,
+        arm64x=False):
     """A DLL that imports function f of each name; with `refuses` its start says no; its first export
-    leads on to `forward`, "OTHER.f"."""
+    leads on to `forward`, "OTHER.f"; with `arm64x` its load configuration says that it has a part for x64."""
     wide = machine in (0x8664, 0xAA64)
     base, code = 0x1000, b"\x31\xc0\xc3" + b"\x90" * 13  # xor eax, eax; ret
     data = bytearray(code)
@@ -125,6 +126,8 @@ def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll",
     resource = version_resource(version, base + len(data)) if version else b""
     resource_at = base + len(data) if version else 0
     data.extend(resource)
+    config = struct.pack("<I196xQ", 208, 0x180001000) if arm64x else b""
+    config_at = put(config) if arm64x else 0
     data.extend(b"\0" * (-len(data) % 0x200))
     room = (len(data) + 0xFFF) // 0x1000 * 0x1000
     entry = base if refuses else 0
@@ -138,6 +141,7 @@ def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll",
     directories[0] = (export_at, 40 + len(text))
     directories[1] = (import_at, 20 * (len(rows) + 1) if rows else 0)
     directories[2] = (resource_at, len(resource))
+    directories[10] = (config_at, len(config))
     head += b"".join(struct.pack("<II", *d) for d in directories)
     characteristics = 0x2022 if wide else 0x2102
     coff = struct.pack("<4sHHIIIHH", b"PE\0\0", machine, 1, 0, 0, 0, len(head), characteristics)
