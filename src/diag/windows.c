@@ -21,6 +21,22 @@ static bool is_of_runtime(const char *dll)
     return winldr_name_in(dll, names, sizeof names / sizeof *names);
 }
 
+static uint16_t machine_of_python(const struct diag_windows *n)
+{
+    const struct winldr_entry *e = winldr_files_get(n->files, n->py->exe);
+    bool is_read = e->kind == WINLDR_ENTRY_FILE && e->file->image.state == PE_STATE_OK;
+    return is_read ? e->file->image.machine : PE_MACHINE_AMD64;
+}
+
+/* microsoft/winget-pkgs, manifests/m/Microsoft/VCRedist/2015+. */
+static struct diag_windows_repair install_runtime(const struct diag_windows *n)
+{
+    return diag_windows_plain("install the Visual C++ runtime",
+                              machine_of_python(n) == PE_MACHINE_ARM64
+                                  ? "winget install --id Microsoft.VCRedist.2015+.arm64 --exact"
+                                  : "winget install --id Microsoft.VCRedist.2015+.x64 --exact");
+}
+
 static bool is_known(const struct diag_windows *n, const char *evidence)
 {
     for (size_t i = 0; i < n->findings.n; i++) {
@@ -116,10 +132,7 @@ static void add_missing_repairs(struct diag_windows *n, struct diag_windows_find
 {
     diag_windows_folders folders = {0};
     if (is_of_runtime(dll)) {
-        diag_windows_add_repair(
-            n, f,
-            diag_windows_plain("install the Visual C++ runtime",
-                               "winget install --id Microsoft.VCRedist.2015+.x64 --exact"));
+        diag_windows_add_repair(n, f, install_runtime(n));
         return;
     }
     if (find_added_folders(n, package, dll, &folders)) {
@@ -158,6 +171,32 @@ static const char *distribution_of(const char *package)
                                                   : package;
 }
 
+/* A file that was found and is no DLL for the process. Nothing is said of Windows' own. */
+static void add_refused_repair(struct diag_windows *n, struct diag_windows_finding *f,
+                               const char *package, const struct winldr_request *r)
+{
+    struct arena *a = n->arena;
+    bool is_in_place = false;
+    bool is_of_windows = r->steps.n && r->steps.items[0].via == WINLDR_VIA_KNOWN_DLL;
+    for (size_t i = 0; i < n->py->n_places; i++) {
+        is_in_place |= winldr_path_is_below(r->path, n->py->places[i]);
+    }
+    if (is_of_runtime(winldr_path_base(r->name))) {
+        diag_windows_add_repair(n, f, install_runtime(n));
+    } else if (!is_in_place && !is_of_windows) {
+        const char *says = arena_printf(a, "put a DLL for %s in the place of %s",
+                                        pe_machine_name(a, machine_of_python(n)), r->path);
+        diag_windows_add_repair(n, f, (struct diag_windows_repair){.says = says});
+    } else if (is_in_place && strcmp(package, "cupy") != 0) {
+        const char *owner = winldr_recorded_by(n->files, n->py, winldr_path_base(r->path));
+        diag_windows_add_repair(
+            n, f,
+            diag_windows_pip(n, "install the package again, for this Python",
+                             arena_printf(a, "--force-reinstall --no-deps %s",
+                                          owner ? owner : distribution_of(package))));
+    }
+}
+
 static void report_failure(struct diag_windows *n, const struct winldr_process *p,
                            const struct winldr_load *l, const char *what, const char *package)
 {
@@ -171,11 +210,8 @@ static void report_failure(struct diag_windows *n, const struct winldr_process *
     };
     if (l->code == WINLDR_MOD_NOT_FOUND) {
         add_missing_repairs(n, &f, package, r->name);
-    } else if (l->code == WINLDR_BAD_EXE_FORMAT && strcmp(package, "cupy") != 0) {
-        diag_windows_add_repair(n, &f,
-                                diag_windows_pip(n, "install the package again, for this Python",
-                                                 arena_printf(a, "--force-reinstall --no-deps %s",
-                                                              distribution_of(package))));
+    } else if (l->code == WINLDR_BAD_EXE_FORMAT) {
+        add_refused_repair(n, &f, package, r);
     }
     VEC_PUSH(a, &n->findings, f);
 }

@@ -8,6 +8,14 @@ typedef VEC(const char *) diag_windows_folders;
 
 /* Where packages and installers put the DLLs of CUDA, cuDNN and ROCm. */
 void diag_windows_find_folders(struct diag_windows *n, diag_windows_folders *list);
+
+/* What `conda activate` puts before PATH (conda/activate.py, _get_path_dirs()); NULL: another kind
+ * of environment. */
+const char *diag_windows_activated_path(const struct diag_windows *n);
+
+/* The environment with these folders before PATH, if PATH is known; NULL: none. */
+struct winldr_python diag_windows_with_path(const struct diag_windows *n, const char *added);
+
 bool diag_windows_has_dll(struct diag_windows *n, const char *folder, const char *dll);
 
 void diag_windows_add_repair(struct diag_windows *n, struct diag_windows_finding *f,

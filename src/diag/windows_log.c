@@ -1,4 +1,5 @@
 #include "diag/windows_log.h"
+#include "diag/windows_internal.h"
 
 #include <string.h>
 
@@ -286,16 +287,35 @@ static void ask_module(struct windows_ask *q)
     }
 }
 
-static struct winldr_process *import_all(const struct diag_windows *n, unsigned default_flags)
+static struct winldr_process *import_all(const struct diag_windows *n, unsigned default_flags,
+                                         const char *added_path)
 {
-    struct winldr_process *p = winldr_python_start(n->files, n->py);
+    struct winldr_python py = diag_windows_with_path(n, added_path);
+    struct winldr_process *p = winldr_python_start(n->files, &py);
     winldr_set_default_flags(p, default_flags);
     for (const char *const *name = winldr_packages; *name; name++) {
-        if (winldr_has_package(n->files, n->py, *name)) {
-            winldr_import_package(p, n->py, *name);
+        if (winldr_has_package(n->files, &py, *name)) {
+            winldr_import_package(p, &py, *name);
         }
     }
     return p;
+}
+
+/* On what it depends whether a plain call finds the DLL; NULL: on nothing. */
+static const char *condition_of(const struct diag_windows *n, const struct winldr_load *plain)
+{
+    const char *activated = diag_windows_activated_path(n), *name = plain->name;
+    bool strictly =
+        winldr_is_loaded(winldr_load(import_all(n, WINLDR_DEFAULT_DIRS, NULL), name, 0));
+    if (plain->outcome != WINLDR_FAILED) {
+        return strictly || !winldr_is_loaded(plain)
+                   ? NULL
+                   : ", unless the program calls SetDefaultDllDirectories()";
+    }
+    if (activated && winldr_is_loaded(winldr_load(import_all(n, 0, activated), name, 0))) {
+        return " if the environment is activated (conda activate)";
+    }
+    return strictly ? " only if the program calls SetDefaultDllDirectories()" : NULL;
 }
 
 /* Answered by the check where it opens this DLL as the package does, otherwise by a plain call. */
@@ -313,18 +333,14 @@ static void ask_name(struct windows_ask *q)
             return;
         }
     }
-    struct winldr_process *p = import_all(n, 0), *strict = import_all(n, WINLDR_DEFAULT_DIRS);
+    struct winldr_process *p = import_all(n, 0, NULL);
     const struct winldr_load *l = winldr_load(p, q->s->name, 0);
-    const struct winldr_load *s = winldr_load(strict, q->s->name, 0);
     const char *how = arena_printf(a, "a plain LoadLibrary(\"%s\") after the imports", q->s->name);
-    if (winldr_is_loaded(l) != winldr_is_loaded(s)) {
+    const char *condition = condition_of(n, l);
+    if (condition) {
         VEC_PUSH(a, q->ret,
                  ((struct diag_windows_answer){q->s, n, DIAG_WINDOWS_UNKNOWN, 0,
-                                               arena_printf(a,
-                                                            "%s finds it, unless the program calls "
-                                                            "SetDefaultDllDirectories()",
-                                                            how),
-                                               NULL}));
+                                               str_concat(a, how, " finds it", condition), NULL}));
     } else {
         add_answer(q, p, l, how);
     }

@@ -186,6 +186,24 @@ void diag_windows_find_folders(struct diag_windows *n, diag_windows_folders *lis
     }
 }
 
+const char *diag_windows_activated_path(const struct diag_windows *n)
+{
+    static const char *const names[] = {"Library\\mingw-w64\\bin", "Library\\usr\\bin",
+                                        "Library\\bin", "Scripts", "bin"};
+    const char *path = strcmp(n->py->kind, "conda") == 0 ? n->py->folder : NULL;
+    for (size_t i = 0; path && i < sizeof names / sizeof *names; i++) {
+        path = str_concat(n->arena, path, ";", winldr_path_join(n->arena, n->py->folder, names[i]));
+    }
+    return path;
+}
+
+struct winldr_python diag_windows_with_path(const struct diag_windows *n, const char *added)
+{
+    struct winldr_python py = *n->py;
+    py.path = added && py.path ? str_concat(n->arena, added, ";", py.path) : py.path;
+    return py;
+}
+
 bool diag_windows_has_dll(struct diag_windows *n, const char *folder, const char *dll)
 {
     const struct winldr_entry *e =

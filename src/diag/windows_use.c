@@ -74,8 +74,7 @@ static struct winldr_process *start_with(struct diag_windows *n, const struct wi
                                          const char *added_path, bool with_torch)
 {
     struct arena *a = n->arena;
-    struct winldr_python py = *n->py;
-    py.path = added_path && py.path ? arena_printf(a, "%s;%s", added_path, py.path) : py.path;
+    struct winldr_python py = diag_windows_with_path(n, added_path);
     struct winldr_process *p = winldr_python_start(n->files, &py);
     if (with_torch) {
         winldr_import_package(p, &py, "torch");
@@ -228,7 +227,8 @@ static bool judge_use(struct diag_windows *n, const struct windows_use *use)
     struct arena *a = n->arena;
     const char *base = winldr_path_base(use->name);
     bool torch = strcmp(use->package, "torch") != 0 && winldr_has_package(n->files, n->py, "torch");
-    struct winldr_process *p, *strict, *both;
+    const char *activated = diag_windows_activated_path(n);
+    struct winldr_process *p, *strict, *both, *in_shell;
     const struct winldr_load *l = open_at_use(n, use, 0, NULL, false, &p);
     const struct winldr_load *s = open_at_use(n, use, WINLDR_DEFAULT_DIRS, NULL, false, &strict);
     if (winldr_is_loaded(l) && winldr_is_loaded(s)) {
@@ -240,6 +240,13 @@ static bool judge_use(struct diag_windows *n, const struct windows_use *use)
                               "%s finds %s if the program has imported torch before, which brings "
                               "%s",
                               use->what, base, use->flags ? "what it imports" : "it"));
+    } else if (l->outcome == WINLDR_FAILED && activated &&
+               winldr_is_loaded(open_at_use(n, use, 0, activated, false, &in_shell))) {
+        VEC_PUSH(a, &n->unknown,
+                 arena_printf(a,
+                              "%s finds %s by PATH if the environment is activated (conda "
+                              "activate)",
+                              use->what, use->flags ? "what it imports" : base));
     } else if (l->outcome == WINLDR_FAILED) {
         report_use(n, use, p, l);
     } else if (l->outcome == WINLDR_UNKNOWN) {

@@ -25,10 +25,10 @@ SITE = "Python312/Lib/site-packages/"
 NEW, OLD = (9, 10, 2, 21), (9, 1, 0, 70)
 
 
-def put(tree, path, imports=(), version=None, machine=0x8664):
+def put(tree, path, imports=(), version=None, machine=0x8664, arm64x=False):
     file = tree / path
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(wine.dll(imports, machine, version=version))
+    file.write_bytes(wine.dll(imports, machine, version=version, arm64x=arm64x))
 
 
 def windows(tree):
@@ -134,6 +134,43 @@ def homeless(tree):
 def wrong_machine(tree):
     alone(tree)
     put(tree, "Python312/Lib/site-packages/ctranslate2/libiomp5md.dll", machine=0x14C)
+
+
+def wrong_runtime(tree):
+    """A file of a download page for the other kind of program, put where the right one should be."""
+    machine(tree), torch(tree), ctranslate2(tree, version=OLD)
+    put(tree, "Windows/System32/msvcp140.dll", machine=0x14C)
+
+
+def wrong_in_windows(tree):
+    windows(tree), python(tree), ctranslate2(tree)
+    put(tree, "Windows/System32/libiomp5md.dll", machine=0x14C)
+    (tree / "Python312/Lib/site-packages/ctranslate2/libiomp5md.dll").unlink()
+
+
+def windows_for_arm(tree, arm64x):
+    """System32 of Windows for ARM, and a Python for x64."""
+    windows(tree), python(tree), ctranslate2(tree)
+    for path in (tree / "Windows/System32").iterdir():
+        put(tree, f"Windows/System32/{path.name}", machine=0xAA64, arm64x=arm64x)
+    put(tree, "Python312/Lib/site-packages/ctranslate2/libiomp5md.dll", ["kernel32.dll", "msvcp140.dll"])
+
+
+def python_for_x64_on_arm(tree):
+    windows_for_arm(tree, True)
+
+
+def python_for_x64_on_arm_of_windows_10(tree):
+    windows_for_arm(tree, False)
+
+
+def python_for_arm(tree):
+    windows_for_arm(tree, True)
+    for path in (tree / "Python312").rglob("*.[dep][lxy][led]"):
+        imports = ["msvcp140.dll", "gone.dll"] if path.name == "libiomp5md.dll" else ()
+        put(tree, path.relative_to(tree), imports, machine=0xAA64)
+    put(tree, SITE + "ctranslate2/_ext.cp312-win_arm64.pyd", ["libiomp5md.dll"], machine=0xAA64)
+    (tree / "Windows/System32/msvcp140.dll").unlink()
 
 
 def machine(tree, card=host.RTX4090, version="32.0.15.6614", provider=host.NVIDIA, path="", user=None,
@@ -737,6 +774,22 @@ def conda_without_library(tree):
     conda(tree, library=False)
 
 
+def conda_with_cublas(tree):
+    conda(tree), machine(tree)
+    shutil.rmtree(tree / "Python312")
+    with open(tree / "Users/ann/miniconda3/Lib/site-packages/ctranslate2/ctranslate2.dll", "ab") as file:
+        file.write(b"\0cublas64_12.dll\0")
+    put(tree, "Users/ann/miniconda3/Library/bin/cublas64_12.dll")
+
+
+def venv_of_conda_with_cublas(tree):
+    """The environment that is activated is the virtual one."""
+    venv_of_conda(tree), machine(tree)
+    with open(tree / "app/.venv/Lib/site-packages/ctranslate2/ctranslate2.dll", "ab") as file:
+        file.write(b"\0cublas64_12.dll\0")
+    put(tree, "Users/ann/miniconda3/Library/bin/cublas64_12.dll")
+
+
 def conda_elsewhere(tree):
     conda(tree, "data/my envs/whisper")
     (tree / "Users/ann/.conda").mkdir(parents=True)
@@ -1225,6 +1278,15 @@ CASES = [
      ["cannot tell: python312.dll", "C:\\Python312\\python.exe"], 1),
     ("a DLL for another machine", wrong_machine, None, 1, [("library-wrong-architecture", "error")],
      ["[WinError 193]", "libiomp5md.dll"], 1),
+    ("a runtime for x86 in System32", wrong_runtime, None, 1, [("library-wrong-architecture", "error")],
+     ["System32\\msvcp140.dll, which", "winget install --id Microsoft.VCRedist.2015+.x64 --exact"], 1),
+    ("another DLL for x86 in System32", wrong_in_windows, None, 1, [("library-wrong-architecture", "error")],
+     ["put a DLL for x64 in the place of C:\\Windows\\System32\\libiomp5md.dll"], 1),
+    ("a Python for x64 on Windows 11 for ARM", python_for_x64_on_arm, None, 3, [], [], 1),
+    ("the same on Windows 10, which has no part for x64", python_for_x64_on_arm_of_windows_10, None, 1,
+     [("library-wrong-architecture", "error")], ["193"], 1),
+    ("a Python for ARM64 without the runtime", python_for_arm, None, 1, [("dll-missing", "error")],
+     ["winget install --id Microsoft.VCRedist.2015+.arm64 --exact"], 1),
     ("a sound machine", sound, None, 3, [], ["RTX 4090", "driver 566.14"], 1),
     ("a known DLL of the registry", known, None, 3, [], [], 1),
     ("the same, not listed", not_known, None, 1, [("library-wrong-architecture", "error")],
@@ -1373,6 +1435,10 @@ CASES = [
     ("a virtual environment of the Store's Python", venv_of_store, "C:\\app\\.venv", 3, [],
      ["its Python is the Store's"], 1),
     ("conda's Library\\bin is searched", conda, None, 3, [], ["miniconda3 (conda)"], 1),
+    ("conda's Library\\bin is on PATH once it is activated", conda_with_cublas, None, 3, [],
+     ["first use of a GPU finds cublas64_12.dll by PATH if the environment is activated (conda activate)"], 1),
+    ("the same for the base of another conda", venv_of_conda_with_cublas, "C:\\app\\.venv", 1,
+     [("dll-missing", "error")], ["cublas64_12.dll was not found"], 1),
     ("another folder of conda's is not", conda_without_library, None, 1, [("dll-missing", "error")],
      ["libiomp5md.dll, which"], 1),
     ("an environment that conda's list names", conda_elsewhere, None, 3, [],

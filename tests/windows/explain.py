@@ -58,6 +58,11 @@ def linux(tree):
     (tree / "etc/os-release").write_text("ID=debian\n")
 
 
+def added_by_cupy(tree):
+    check.cupy_of_conda(tree)
+    check.put(tree, "conda/Library/cuda/other.dll")
+
+
 # Name, tree, log, status, outcomes by environment, texts of the answer.
 CASES = [
     ("126 of torch names what is missing and who imports it", check.hidden, TORCH_126, 1, ["fails"], [HIDDEN]),
@@ -75,6 +80,10 @@ CASES = [
      ["nvidia\\cublas\\bin, which this call does not search", "set \"PATH=C:\\Python312"]),
     ("cuBLAS that is found by PATH", check.cublas_by_path, CUBLAS, 1, ["unknown"],
      ["unless the program calls"]),
+    ("cuBLAS of a conda environment", check.conda_with_cublas, CUBLAS, 1, ["unknown"],
+     ["finds it if the environment is activated (conda activate)"]),
+    ("a DLL in a folder that cupy adds", added_by_cupy, CUBLAS.replace("cublas64_12", "other"), 1, ["unknown"],
+     ["finds it only if the program calls SetDefaultDllDirectories()"]),
     ("zlibwapi.dll behind a part of cuDNN 8", zlib, CUDNN_8, 1, ["fails"],
      ["zlibwapi.dll, which C:\\cudnn\\cudnn_cnn_infer64_8.dll imports, was not found"]),
     ("the same with it", with_zlib, CUDNN_8, 1, ["unknown"], ["unless the program calls"]),
