@@ -83,7 +83,8 @@ static void take_host(const struct host *h, struct setup_machine *ret)
     ret->gpus_unknown =
         !ret->gpu && (h->pci.state == HOST_UNKNOWN || h->wsl.is_wsl.state == HOST_YES);
     ret->windows = h->windows.is_windows.state == HOST_YES;
-    ret->platform = ret->windows            ? "windows-x86-64"
+    // The knowledge base has no wheels for Windows on ARM64.
+    ret->platform = ret->windows            ? machine == EM_AARCH64 ? NULL : "windows-x86-64"
                     : machine == EM_X86_64  ? "linux-x86-64"
                     : machine == EM_AARCH64 ? "linux-aarch64"
                                             : NULL;

@@ -509,7 +509,9 @@ static int verdict_find(struct planner *p, struct gm_err *err)
         return 0;
     }
     if (!p->m->platform) {
-        verdict_unknown(p, "its processor is not known");
+        verdict_unknown(p, p->m->windows ? "it is Windows for ARM64, for which the knowledge base "
+                                           "has no wheels"
+                                         : "its processor is not known");
         return 0;
     }
     if (p->m->musl && !p->q->image) { // PEP 656
