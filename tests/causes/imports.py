@@ -97,6 +97,10 @@ def cupy_13_looks_in_no_wheel(t, bad):
       repair="nvidia-cuda-runtime-cu12")
 def cupy_12_without_a_driver(t, bad):
     """The driver's library comes first in DT_NEEDED; what else is missing is said all the same."""
+    cupy_12(t, [] if bad else ["libcudart.so.12", "libcublas.so.12"])
+
+
+def cupy_12(t, libraries):
     t.python()
     for folder in ("cupy", "cupy/_core"):
         t.put("%s/%s/__init__.py" % (t.site, folder), "")
@@ -104,7 +108,7 @@ def cupy_12_without_a_driver(t, bad):
     t.lib("%s/%s" % (t.site, path), soname=None,
           needed=["libcuda.so.1", "libcudart.so.12", "libcublas.so.12"])
     t.dist("cupy-cuda12x", "12.3.0", [path])
-    for name in () if bad else ("libcudart.so.12", "libcublas.so.12"):
+    for name in libraries:
         t.lib(SYSTEM + "/" + name)
 
 

@@ -315,6 +315,17 @@ def of_an_image(exe, folder):
         yield "not told: %s" % document["notes"]
 
 
+def driver_before_libraries(exe, folder):
+    """Without a GPU of NVIDIA the import ends at the driver: no library that is installed mends that."""
+    for name, machine in (("none", system()), ("amd", gpucode.RX7900XTX)):
+        tree = Tree(folder / name)
+        imports.cupy_12(tree, [])
+        tree.machine(machine)
+        found = check(exe, tree, {})["findings"]
+        if [f["culprit"] for f in serious({"findings": found})] != ["libcuda.so.1", "libcudart.so.12"]:
+            yield "%s: %s" % (name, [told(f) for f in found])
+
+
 def below_windows(exe, folder):
     """In WSL the GPU is Windows's: what is not shown may be there."""
     for name in ("wsl-without-windows-driver", "wsl-container-without-gpu"):
@@ -376,6 +387,7 @@ def tests(exe, show):
     yield "one-package-is-one-finding", lambda folder: list(one_package_is_one_finding(exe, folder))
     yield "image-that-imports-the-driver", lambda folder: list(of_an_image(exe, folder))
     yield "import-of-the-driver-below-windows", lambda folder: list(below_windows(exe, folder))
+    yield "driver-before-libraries", lambda folder: list(driver_before_libraries(exe, folder))
     yield "behind-a-closed-folder", lambda folder: list(behind_a_closed_folder(exe, folder))
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
