@@ -48,6 +48,21 @@ bool diag_requirement(struct diag *d, const char *package, const char *pattern,
     return false;
 }
 
+const struct py_dist *diag_pinned_by(struct diag *d, const char *name, const char *version,
+                                     const char **ret_specifiers)
+{
+    const char *found = NULL;
+    for (size_t i = 0; d->m->env && i < d->m->env->n_dists; i++) {
+        const struct py_dist *dist = &d->m->env->dists[i];
+        if (!diag_is_torch_family(dist->name_normal) &&
+            diag_requirement(d, dist->name, name, &found, ret_specifiers) &&
+            !model_version_fits(d->a, *ret_specifiers, version)) {
+            return dist;
+        }
+    }
+    return NULL;
+}
+
 const struct py_dist *diag_required_by(struct diag *d, const char *name)
 {
     const char *found = NULL, *specifiers = NULL;

@@ -197,15 +197,11 @@ static const struct kb_build *older_build(struct diag *d, const char *version, c
 /* Whether another package is built for CUDA: an older build of torch would leave that as it is. */
 static bool others_use_cuda(struct diag *d)
 {
-    static const char *const family[] = {"torch", "torchvision", "torchaudio"};
     bool others = false;
     for (size_t i = 0; i < d->m->known.n && !others; i++) {
         const struct py_dist *dist = d->m->known.items[i];
-        bool own = false;
-        for (size_t k = 0; k < sizeof family / sizeof *family; k++) {
-            own |= strcmp(dist->name_normal, family[k]) == 0;
-        }
-        others = !own && model_build_of_dist(d->m, dist) == MODEL_BUILD_CUDA;
+        others = !diag_is_torch_family(dist->name_normal) &&
+                 model_build_of_dist(d->m, dist) == MODEL_BUILD_CUDA;
     }
     return others;
 }

@@ -172,6 +172,7 @@ bool diag_is_image(struct model *m);
 const char *diag_pip(struct diag *d, const char *arguments);
 /* A command that installs this release of torch in this build: "cu118". */
 const char *diag_torch_command(struct diag *d, const char *release, const char *build);
+bool diag_is_torch_family(const char *name); // torch, torchvision, torchaudio
 /* The same for "pip uninstall". */
 const char *diag_pip_remove(struct diag *d, const char *packages);
 
@@ -208,6 +209,10 @@ void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct di
 
 /* The row of what importing this distribution loads, or NULL. */
 const struct kb_import *diag_import_row(struct diag *d, const struct py_dist *dist);
+/* The installed package that declares a requirement of this name which the version does not meet;
+ * NULL: there is none. ret: what it declares. */
+const struct py_dist *diag_pinned_by(struct diag *d, const char *name, const char *version,
+                                     const char **ret_specifiers);
 /* The known GPU package that declares a requirement of this name, or NULL. */
 const struct py_dist *diag_required_by(struct diag *d, const char *name);
 /* The i-th requirement of a distribution, if it holds in this environment. */

@@ -177,6 +177,45 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
     return best;
 }
 
+/* Whom another release would leave with a requirement that is not met, as a clause. */
+static const char *pinned_text(struct diag *d, const char *package, const char *release)
+{
+    const char *specifiers = "";
+    const struct py_dist *dist = diag_pinned_by(d, package, release, &specifiers);
+    return dist ? arena_printf(d->a, "; %s declares %s%s, which that release does not meet",
+                               dist->name_normal, package, specifiers)
+                : "";
+}
+
+/* Where another package asks for the release that is installed: its build for ROCm, of which the
+ * knowledge base does not say what GPUs it has code for. */
+static void repair_unread(struct diag *d, struct diag_finding *f, const char *version,
+                          const struct diag_target *target)
+{
+    struct kb_builds rows;
+    struct gm_err err;
+    const struct kb_build *best = NULL;
+    if (kb_builds(d->m->kb, &rows, &err) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct kb_build *b = &rows.rows[i];
+        if (strcmp(b->package, "torch") == 0 && b->rocm && !b->gfx.n && fits_python(d, b->python) &&
+            model_version_fits(d->a, b->versions, version) &&
+            (!best || version_compare(b->rocm, best->rocm) > 0)) {
+            best = b;
+        }
+    }
+    if (best) {
+        struct str rest = str_of(version);
+        const char *release = str_dup(d->a, str_cut(&rest, '+'));
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_torch_command(d, release, best->build),
+                    "Install the %s build of torch %s (by uv, which knows PyTorch's builds); "
+                    "gpumend does not know whether it has code for %s.",
+                    best->build, release, target->gfx);
+    }
+}
+
 /* "torch 2.15 (build cu132)" from the index that pip uses; or another build of the installed
  * release, or of the newest. */
 bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *package,
@@ -206,10 +245,14 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
         const char *release = str_dup(d->a, str_cut(&rest, '+'));
         /* A series without its last number: the newest of it. */
         const char *wanted = same ? release : arena_printf(d->a, "%s.*", release);
+        const char *pinned = same ? "" : pinned_text(d, package, release);
+        if (is_torch && *pinned && version && targets->gfx) {
+            repair_unread(d, f, version, targets);
+        }
         if (is_torch) {
             diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_torch_command(d, wanted, other->build),
-                        "Install the %s build of %s %s (by uv, which knows PyTorch's builds).",
-                        other->build, package, release);
+                        "Install the %s build of %s %s (by uv, which knows PyTorch's builds)%s.",
+                        other->build, package, release, pinned);
         } else {
             diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
                         "Install the build of %s %s for %s %s (%s), which its project publishes "

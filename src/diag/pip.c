@@ -122,14 +122,34 @@ const char *diag_pip_command(struct model *m, const char *arguments)
                         python_of(m), arguments);
 }
 
+/* Each release of the others is for one of torch, and is built for the same CUDA or ROCm. */
+static const char *const torch_family[] = {"torch", "torchvision", "torchaudio"};
+enum { N_TORCH_FAMILY = sizeof torch_family / sizeof *torch_family };
+
+bool diag_is_torch_family(const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < N_TORCH_FAMILY; i++) {
+        found = found || strcmp(name, torch_family[i]) == 0;
+    }
+    return found;
+}
+
 /* uv knows where PyTorch serves each build from (its option --torch-backend; uv, "Using uv with
- * PyTorch"); pip would need the address. */
+ * PyTorch"); pip would need the address. It chooses the releases of the others. */
 const char *diag_torch_command(struct diag *d, const char *release, const char *build)
 {
+    const char *again = "", *others = "";
+    for (size_t i = 1; i < N_TORCH_FAMILY; i++) {
+        if (d->m->env && py_env_by_dist(d->m->env, torch_family[i])) {
+            again = arena_printf(d->a, "%s --reinstall-package %s", again, torch_family[i]);
+            others = arena_printf(d->a, "%s %s", others, torch_family[i]);
+        }
+    }
     return arena_printf(d->a,
-                        "uv pip install --python %s --reinstall-package torch "
-                        "--torch-backend=%s torch==%s",
-                        python_of(d->m), build, diag_quote(d, release));
+                        "uv pip install --python %s --reinstall-package torch%s "
+                        "--torch-backend=%s torch==%s%s",
+                        python_of(d->m), again, build, diag_quote(d, release), others);
 }
 
 const char *diag_pip(struct diag *d, const char *arguments)
@@ -147,17 +167,6 @@ const char *diag_pip_remove(struct diag *d, const char *packages)
                         python_of(d->m), packages);
 }
 
-/* PyTorch's own builds ("2.5.1+cu124") are not in pip's index. */
-static bool is_torch_build(const char *name, const char *build)
-{
-    static const char *const names[] = {"torch", "torchvision", "torchaudio"};
-    bool found = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names && build; i++) {
-        found = found || strcmp(name, names[i]) == 0;
-    }
-    return found;
-}
-
 const char *diag_reinstall_command(struct model *m, const char *owner, bool *ret_plain)
 {
     struct arena *a = m->arena;
@@ -173,7 +182,7 @@ const char *diag_reinstall_command(struct model *m, const char *owner, bool *ret
             diag_shell_word(a, m->env->prefix),
             diag_shell_word(a, version ? arena_printf(a, "%s=%s", name, version) : name));
     }
-    if (is_torch_build(name, build)) {
+    if (build && diag_is_torch_family(name)) { // "2.5.1+cu124" is not in pip's index
         return arena_printf(a,
                             "uv pip install --python %s --reinstall-package %s --no-deps "
                             "--torch-backend=%s %s",

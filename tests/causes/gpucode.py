@@ -330,6 +330,30 @@ def cuda_torch_on_amd(t, bad):
     t.machine(RX7900XTX)
 
 
+def family_of_torch(t, bad, **requires):
+    """torch with what is built for one release of it."""
+    cuda_torch_on_amd(t, bad)
+    for name in ("torchvision", "torchaudio", *requires):
+        t.put("%s/%s/__init__.py" % (t.site, name), "")
+        t.dist(name, "0.20.1", [name + "/__init__.py"], requires=requires.get(name, ()))
+
+
+@case("build-for-other-vendor", "cpu-only-build", "torch", severity="warning",
+      repair=r"\AInstall the rocm7\.2 build of torch 2\.11 .by uv, which knows PyTorch's builds.\.\n"
+             r".* --reinstall-package torch --reinstall-package torchvision --reinstall-package "
+             r"torchaudio --torch-backend=rocm7\.2 torch=='2\.11\.\*' torchvision torchaudio$")
+def family_of_cuda_torch_on_amd(t, bad):
+    family_of_torch(t, bad)
+
+
+@case("build-for-other-vendor", "cpu-only-build", "torch", severity="warning",
+      repair=r"\AInstall the rocm6\.2 build of torch 2\.5\.1 .*does not know whether it has code for "
+             r"gfx1100\.\n.*torch==2\.5\.1 [\s\S]*pinner declares torch~=2\.5\.0, which")
+def pinned_cuda_torch_on_amd(t, bad):
+    """Another package asks for the release that is there."""
+    family_of_torch(t, bad, pinner=["torch~=2.5.0"])
+
+
 @case("build-for-other-vendor", "cpu-only-build", "torch", severity="warning", repair="torch>=",
       evidence="RTX 3060.*hip = 6.2")
 def rocm_torch_on_nvidia(t, bad):
