@@ -53,6 +53,43 @@ static bool runtime_of(struct diag *d, const struct model_process *p, const stru
     return true;
 }
 
+static bool links_runtime(const struct ldso_object *o)
+{
+    for (size_t i = 0; i < o->deps.n; i++) {
+        const struct ldso_object *dep = o->deps.items[i];
+        if (starts_with(dep->soname ? dep->soname : path_base(dep->path), "libcudart")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A framework's library that has the CUDA runtime within itself. nvcc writes PTX of its own
+ * release's ISA (its manual, "PTX generation"; PTX ISA, "Release Notes"), and its runtime is linked
+ * in: the newest PTX tells the least CUDA that this may be. */
+static bool runtime_within(struct diag *d, const struct model_process *p,
+                           const struct ldso_object *o, struct runtime *ret)
+{
+    const struct gpu_code *code = diag_cuda_library_package(o->path) && !links_runtime(o)
+                                      ? model_gpu_code(d->m, o, GPU_READ_SECTIONS)
+                                      : NULL;
+    unsigned isa = 0;
+    for (size_t i = 0; code && i < code->cuda.n_ptx; i++) {
+        isa = code->cuda.ptx[i].isa_max > isa ? code->cuda.ptx[i].isa_max : isa;
+    }
+    const struct kb_driver *toolkit = isa ? kb_driver_of_isa(d->m->kb, isa) : NULL;
+    if (!toolkit) {
+        return false;
+    }
+    struct str rest = str_of(toolkit->cuda);
+    *ret = (struct runtime){.version = str_dup(d->a, str_cut(&rest, '.')), .process = p};
+    ret->from = arena_printf(d->a,
+                             "%s has the CUDA runtime within itself, and PTX of ISA %u.%u, that of "
+                             "CUDA %s",
+                             path_normal(d->a, o->path), isa / 10, isa % 10, toolkit->cuda);
+    return driver_major(ret->version, &ret->major);
+}
+
 /* ------------------------------------------------------------------ the driver's floor */
 
 /* The oldest driver for this CUDA; NULL: not known, as for a release before 11 without its minor
@@ -471,7 +508,8 @@ void diag_rule_drivers(struct diag *d)
         struct runtime x;
         judge_torch(d, p, torch_cuda);
         for (size_t k = 0; p->ldso && k < p->ldso->objects.n; k++) {
-            if (runtime_of(d, p, p->ldso->objects.items[k], &x)) {
+            const struct ldso_object *o = p->ldso->objects.items[k];
+            if (runtime_of(d, p, o, &x) || runtime_within(d, p, o, &x)) {
                 judge_runtime(d, &x);
             }
         }
@@ -515,7 +553,8 @@ const struct kb_driver *diag_driver_least(struct model *m, const char **ret_from
             raise_least(&d, &x, &least);
         }
         for (size_t k = 0; p->ldso && k < p->ldso->objects.n; k++) {
-            if (runtime_of(&d, p, p->ldso->objects.items[k], &x)) {
+            const struct ldso_object *o = p->ldso->objects.items[k];
+            if (runtime_of(&d, p, o, &x) || runtime_within(&d, p, o, &x)) {
                 raise_least(&d, &x, &least);
             }
         }

@@ -81,6 +81,16 @@ bool diag_is_driver_library(struct diag *d, const char *name);
 /* The same, of those that a container is given by NVIDIA_DRIVER_CAPABILITIES (injected.c). */
 bool diag_is_driver_part(const char *name);
 
+/* A library with GPU code (own_code.c). */
+struct diag_library {
+    const char *name;    // glob on the file name
+    const char *package; // whose GPU use ends without it; NULL: a library of the vendor
+    const char *what;    // what does not work
+    enum diag_severity severity;
+};
+/* Those of frameworks for CUDA. */
+const struct diag_library *diag_frameworks(size_t *ret_n);
+
 /* What the image asks of the host's driver, and that has not (require.c). */
 void diag_image_requires(struct diag *d);
 

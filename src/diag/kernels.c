@@ -14,46 +14,21 @@
 #include "kb/serves.h"
 #include "model/gpu.h"
 
-struct library {
-    const char *name;    // glob on the file name
-    const char *package; // whose GPU use ends without it; NULL: a library of the vendor
-    const char *what;    // what does not work
-    enum diag_severity severity;
-};
-
-static const struct library frameworks[] = {
-    {"libtorch_cuda.so", "torch", "every operation on the GPU", DIAG_ERROR},
-    {"libctranslate2*.so*", "ctranslate2", "every operation on the GPU", DIAG_ERROR},
-    {"libonnxruntime_providers_cuda.so", "onnxruntime-gpu", "the CUDA execution provider",
-     DIAG_ERROR},
-    {"libbitsandbytes_cuda*.so", "bitsandbytes", "every operation on the GPU", DIAG_ERROR},
-};
-enum { N_FRAMEWORKS = sizeof frameworks / sizeof *frameworks };
-static const struct library own = {NULL, NULL, "every kernel of its own", DIAG_ERROR};
-static const struct library cublas[] = {
+static const struct diag_library own = {NULL, NULL, "every kernel of its own", DIAG_ERROR};
+static const struct diag_library cublas[] = {
     {"libcublas.so.*", NULL, "every matrix product by cuBLAS", DIAG_ERROR},
 };
-static const struct library cudnn[] = {
+static const struct diag_library cudnn[] = {
     {"libcudnn_ops.so.*", NULL, "what is computed by cuDNN", DIAG_WARNING},
     {"libcudnn_ops_infer.so.*", NULL, "what is computed by cuDNN", DIAG_WARNING},
 };
 
-static const struct library *library_of(const struct ldso_object *o, const struct library *rows,
-                                        size_t n)
+static const struct diag_library *library_of(const struct ldso_object *o,
+                                             const struct diag_library *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (str_glob(rows[i].name, path_base(o->path))) {
             return &rows[i];
-        }
-    }
-    return NULL;
-}
-
-const char *diag_cuda_library_package(const char *path)
-{
-    for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++) {
-        if (str_glob(frameworks[i].name, path_base(path))) {
-            return frameworks[i].package;
         }
     }
     return NULL;
@@ -254,7 +229,7 @@ static void repair_by_choice(struct diag *d, struct diag_finding *f, const struc
                 "Let the program see the other GPUs alone (CUDA_VISIBLE_DEVICES).");
 }
 
-static void kernels_repair(struct diag *d, struct diag_finding *f, const struct library *row,
+static void kernels_repair(struct diag *d, struct diag_finding *f, const struct diag_library *row,
                            const struct verdict *v)
 {
     if (v->n_served) {
@@ -285,8 +260,8 @@ static void kernels_repair(struct diag *d, struct diag_finding *f, const struct 
 }
 
 static struct diag_finding *kernels_finding(struct diag *d, const struct model_process *p,
-                                            const struct ldso_object *o, const struct library *row,
-                                            const struct verdict *v)
+                                            const struct ldso_object *o,
+                                            const struct diag_library *row, const struct verdict *v)
 {
     const char *owner = model_owner(d->m, o->path), *name = path_base(o->path);
     const char *who = owner ? arena_printf(d->a, "%s (%s)", owner, name) : name;
@@ -310,12 +285,12 @@ static struct diag_finding *kernels_finding(struct diag *d, const struct model_p
 enum outcome { NOTHING_JUDGED, ALL_IN_ORDER, SOMETHING_MISSING };
 
 static enum outcome rule_process(struct diag *d, const struct model_process *p,
-                                 const struct library *rows, size_t n)
+                                 const struct diag_library *rows, size_t n)
 {
     enum outcome outcome = NOTHING_JUDGED;
     for (size_t i = 0; i < p->ldso->objects.n; i++) {
         const struct ldso_object *o = p->ldso->objects.items[i];
-        const struct library *row = library_of(o, rows, n);
+        const struct diag_library *row = library_of(o, rows, n);
         struct verdict v = row ? kernels_judge(d, p, o) : (struct verdict){0};
         if (v.without.n) {
             (void)kernels_finding(d, p, o, row, &v); // it is in the report
@@ -341,7 +316,7 @@ static struct own_libraries own_libraries(struct diag *d, const struct model_pro
     for (size_t i = 0; i < all.n; i++) {
         const struct ldso_object *o = all.items[i].object;
         const struct gpu_cuda *cuda = &all.items[i].code->cuda;
-        if ((cuda->n_native || cuda->n_ptx) && !library_of(o, frameworks, N_FRAMEWORKS)) {
+        if ((cuda->n_native || cuda->n_ptx) && !diag_cuda_library_package(o->path)) {
             struct verdict v = kernels_judge(d, p, o);
             ret.n_lacking += v.without.n > 0;
             VEC_PUSH(d->a, &ret.objects, o);
@@ -391,7 +366,9 @@ static void rule_own(struct diag *d, const struct model_process *p)
 
 static void judge_process(struct diag *d, const struct model_process *p)
 {
-    enum outcome outcome = rule_process(d, p, frameworks, N_FRAMEWORKS);
+    size_t n = 0;
+    const struct diag_library *rows = diag_frameworks(&n);
+    enum outcome outcome = rule_process(d, p, rows, n);
     if (outcome == NOTHING_JUDGED) {
         outcome = rule_process(d, p, LIST(cublas));
     }

@@ -1,9 +1,38 @@
 /*
- * Whose GPU code a program brings along: what nvcc and hipcc link into a file.
+ * Whose GPU code a program brings along: what nvcc and hipcc link into a file; and the libraries of
+ * frameworks that hold theirs.
  */
 #include "base/str.h"
-#include "diag/finding.h"
+#include "diag/internal.h"
 #include "model/gpu.h"
+
+static const struct diag_library frameworks[] = {
+    {"libtorch_cuda.so", "torch", "every operation on the GPU", DIAG_ERROR},
+    {"libctranslate2*.so*", "ctranslate2", "every operation on the GPU", DIAG_ERROR},
+    {"libonnxruntime_providers_cuda.so", "onnxruntime-gpu", "the CUDA execution provider",
+     DIAG_ERROR},
+    {"libbitsandbytes_cuda*.so", "bitsandbytes", "every operation on the GPU", DIAG_ERROR},
+    {"libggml-cuda.so", "llama-cpp-python", "every operation on the GPU", DIAG_ERROR},
+    // Its programs compute on the CPU unless they ask for a GPU.
+    {"libxgboost.so", "xgboost", "every computation on the GPU", DIAG_WARNING},
+};
+enum { N_FRAMEWORKS = sizeof frameworks / sizeof *frameworks };
+
+const struct diag_library *diag_frameworks(size_t *ret_n)
+{
+    *ret_n = N_FRAMEWORKS;
+    return frameworks;
+}
+
+const char *diag_cuda_library_package(const char *path)
+{
+    for (size_t i = 0; i < N_FRAMEWORKS; i++) {
+        if (str_glob(frameworks[i].name, path_base(path))) {
+            return frameworks[i].package;
+        }
+    }
+    return NULL;
+}
 
 /* Libraries of the toolkit and its kin, whose thousands of containers are not worth the memory. */
 static bool is_of_vendor(const struct ldso_object *o)

@@ -572,6 +572,27 @@ def driver_too_old_for_two_packages(t, bad):
     t.system_cublas()
 
 
+def xgboost(t, machine, *arches):
+    """The runtime is linked in: no library tells its release."""
+    t.python().machine(machine)
+    t.put(t.site + "/xgboost/__init__.py", "")
+    t.put(t.site + "/xgboost/lib/libxgboost.so", cuda_library("libxgboost.so", arches))
+    t.dist("xgboost", "3.2.0", ["xgboost/lib/libxgboost.so"])
+
+
+@case("driver-too-old", "driver-too-old", "NVIDIA driver 470.256.02", repair=r"\AUpdate the NVIDIA driver to 525.60.13",
+      evidence=r"PTX of ISA 8\.8, that of CUDA 12\.9")
+def driver_too_old_for_a_runtime_within(t, bad):
+    xgboost(t, with_gpu("470.256.02" if bad else "550.90.07", 0x2503, "NVIDIA GeForce RTX 3060", is_open=False),
+            "sm_80", "compute_86:8.8")
+
+
+@case("gpu-code-missing", "arch-unsupported", "libxgboost.so", severity="warning", repair="release of xgboost",
+      evidence="every computation on the GPU")
+def xgboost_without_code_for_the_gpu(t, bad):
+    xgboost(t, GTX1080, "sm_80" if bad else "sm_60", "compute_120:8.8")
+
+
 @case("driver-too-old", "driver-too-old", "NVIDIA driver 470.256.02", beside=("library-missing",),
       repair=r"\AUpdate the NVIDIA driver", evidence="libcublas.so.12 is asked for")
 def driver_too_old_before_the_library_is_there(t, bad):
