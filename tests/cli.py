@@ -49,6 +49,8 @@ def misspelt(exe):
                                   "did you mean large-v3?"),
                                  (["choose", "--model", "mediun"], 2, "did you mean medium?"),
                                  (["choose", "large-v3"], 2, "--model large-v3"),
+                                 (["check", "--root", "/", "--host", "/no/machine", "/usr"], 3,
+                                  "/no/machine: No such file"),
                                  (["check", "--pid", "4194303"], 3, "no process 4194303")):
         r = Run(exe, *words)
         if r.status != status or meant not in r.err + r.out:

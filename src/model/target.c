@@ -338,25 +338,26 @@ static int open_root(struct model_target *t, const struct model_target_options *
 }
 
 /* The processor that is stated or that of the machine it will run on; NULL: that of the root. */
-static const struct ldso_cpu *find_cpu(struct model_target *t, struct arena *a,
-                                       const struct model_target_options *o)
+static int find_cpu(struct model_target *t, struct arena *a, const struct model_target_options *o,
+                    const struct ldso_cpu **ret, struct gm_err *err)
 {
     struct root host;
-    struct gm_err err;
-    if (o->cpu || !(o->pid || o->host_path)) {
-        return o->cpu;
+    *ret = o->cpu;
+    if (o->host_path && open_host(o, &host, err) < 0) {
+        return -1;
     }
-    if (o->pid) {
+    if (!o->cpu && o->pid) {
         ldso_cpu_host(ldso_cpu_own_machine(), &t->cpu);
-    } else if (open_host(o, &host, &err) == 0) {
+        *ret = &t->cpu;
+    } else if (!o->cpu && o->host_path) {
         uint16_t machine = host_machine(&host, a);
         ldso_cpu_of(&host, a, machine ? machine : EM_X86_64, &t->cpu);
-        root_close(&host);
-    } else {
-        t->cpu = (struct ldso_cpu){
-            .machine = EM_X86_64, .platform = "x86_64", .why = arena_printf(a, "%s", err.text)};
+        *ret = &t->cpu;
     }
-    return &t->cpu;
+    if (o->host_path) {
+        root_close(&host);
+    }
+    return 0;
 }
 
 int model_target_open(struct model_target *t, struct arena *a, const struct model_target_options *o,
@@ -386,9 +387,9 @@ int model_target_open(struct model_target *t, struct arena *a, const struct mode
                                      .n_env = o->n_env,
                                      .uid = o->uid,
                                      .glibc_minor = o->glibc_minor,
-                                     .cpu = find_cpu(t, a, o),
                                      .page_size = o->page_size};
-    rc = open_knowledge(t, o, err);
+    rc = find_cpu(t, a, o, &m->config.cpu, err);
+    rc = rc < 0 ? rc : open_knowledge(t, o, err);
     if (rc < 0) {
         return rc;
     }
