@@ -58,7 +58,8 @@ struct model_target {
 
 /* GM_ERR_LOOK and others: the target, or the folder of the machine that it will run on, cannot be
  * looked at; the sentence says why. That nothing is known of a machine (the file system of an
- * image) is no error: model.host is NULL then, and model.host_why says why. The arena must outlive the target. */
+ * image) is no error: model.host is NULL then, and model.host_why says why. The arena must outlive
+ * the target. */
 int model_target_open(struct model_target *t, struct arena *a, const struct model_target_options *o,
                       struct gm_err *err) GM_CHECK;
 
