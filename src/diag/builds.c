@@ -86,7 +86,15 @@ static void repair_for(struct diag *d, struct diag_finding *f, const char *packa
                        const struct host_gpu *g)
 {
     struct diag_target target;
-    if (!target_of(g, &target) || !diag_repair_build(d, f, package, &target, 1)) {
+    if (target_of(g, &target) && diag_repair_build(d, f, package, &target, 1)) {
+        return;
+    }
+    if (diag_is_jetson(d)) {
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
+                    "Use a build of %s for JetPack, such as NVIDIA's, if there is one: the wheels "
+                    "of the package index have no code for the GPU of a Jetson.",
+                    package);
+    } else {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL, "Install a build of %s for %s.", package,
                     g->vendor == HOST_NVIDIA ? "CUDA" : "ROCm");
     }

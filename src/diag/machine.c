@@ -145,6 +145,25 @@ static bool fits_driver(struct diag *d, const struct kb_build *b)
     return !least || version_compare(driver, least->linux_min) >= 0;
 }
 
+/* Where the wheels of the environment run. */
+static const char *platform_of(const struct diag *d)
+{
+    const char *machine = d->m->env ? d->m->env->machine : NULL;
+    return machine && strcmp(machine, "aarch64") == 0 ? "linux-aarch64" : "linux-x86-64";
+}
+
+/* Whether pip takes this build from the package index, or it is one of another index. The wheels
+ * of other indexes were read of x86-64 alone. */
+static bool fits_source(const struct kb_build *b, const char *platform, bool is_default)
+{
+    bool x86 = strcmp(platform, "linux-x86-64") == 0;
+    bool in_index =
+        b->index_platforms.n ? build_has_text(b->index_platforms, platform) : b->is_default && x86;
+    bool elsewhere =
+        b->platforms.n ? build_has_text(b->platforms, platform) : b->index_platforms.n == 0;
+    return is_default ? in_index : !in_index && elsewhere && x86;
+}
+
 const char *diag_series(struct diag *d, const struct kb_build *b)
 {
     return kb_build_first(d->a, b);
@@ -162,7 +181,7 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
     }
     for (size_t i = 0; i < rows.n; i++) {
         const struct kb_build *b = &rows.rows[i];
-        if (strcmp(b->package, package) == 0 && b->is_default == is_default &&
+        if (strcmp(b->package, package) == 0 && fits_source(b, platform_of(d), is_default) &&
             b->status == KB_STATUS_STABLE && build_covers(b, targets, n, isa) &&
             fits_python(d, b->python) && fits_driver(d, b) &&
             diag_can_install(d, package, b->versions) &&

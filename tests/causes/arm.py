@@ -307,3 +307,43 @@ def wheel_of_cublas_on_a_jetson(t, bad):
     t.dist("ctranslate2", "4.8.5", [ext])
     t.dist("nvidia-cublas-cu12", "12.4.5.8", [cublas])
     return {"args": ["--glibc", "2.35"]}
+
+
+def torch_for_the_cpu(t, version):
+    """What the package index had for aarch64 before torch 2.11."""
+    t.python(interp="/lib/ld-linux-aarch64.so.1", **ARM)
+    ext = "torch/_C.cpython-311-aarch64-linux-gnu.so"
+    t.put(t.site + "/torch/version.py", "cuda: Optional[str] = None\nhip: Optional[str] = None\n")
+    t.put(t.site + "/torch/__init__.py", "")
+    t.lib(t.site + "/torch/lib/libtorch_global_deps.so", **ARM)
+    t.lib(f"{t.site}/{ext}", soname=None, **ARM)
+    t.dist("torch", version, ["torch/lib/libtorch_global_deps.so", ext])
+
+
+def torch_on_a_server(driver, repair):
+    """The wheels of 2.10 and before, of which those for x86-64 are for CUDA, have none here."""
+    @case("build-without-gpu", "cpu-only-build", "torch", severity="warning", repair=repair,
+          name=f"torch-for-the-cpu-on-an-arm-server-with-{driver}")
+    def build(t, bad):
+        of_thor(t, H100, driver)
+        if not bad:
+            t.real("/sys/bus/pci/devices/0000:01:00.0/vendor").write_text("0x8086\n")
+        torch_for_the_cpu(t, "2.6.0")
+        return {"args": ["--glibc", "2.35", "--page-size", "4096"]}
+    return build
+
+
+torch_on_a_server("570.124.06", r"\A(?!.*2\.10).*Install a build of torch for CUDA\.")
+torch_on_a_server("580.95.05", r"torch>=?2\.1[1-9]|torch==2\.1[1-9]")
+
+
+@case("build-without-gpu", "cpu-only-build", "torch", severity="warning", repair="for JetPack")
+def torch_for_the_cpu_on_a_jetson(t, bad):
+    """The twin is an Arm machine without a GPU."""
+    if bad:
+        jetson_app(t, "none")
+    else:
+        t.put("/lib/ld-linux-aarch64.so.1", elf("ld-linux-aarch64.so.1", verdef=["GLIBC_PRIVATE"], **ARM))
+        t.real("/sys/bus/pci/devices").mkdir(parents=True)
+    torch_for_the_cpu(t, "2.8.0")
+    return {"args": ["--glibc", "2.35", "--page-size", "4096"]}
