@@ -174,6 +174,9 @@ def windows_alone(two, exe):
                           check=True).stdout
     found = set(re.findall(r"DLL Name: (\S+)", dump))
     two.count("imported DLLs", None if found and found <= SYSTEM else sorted(found - SYSTEM))
+    header = exe.read_bytes()[:4096]
+    stamp = header[int.from_bytes(header[60:64], "little") + 8:][:4]
+    two.count("the time of the link, which no two builds share", None if stamp == bytes(4) else stamp)
 
 
 def main():
