@@ -118,6 +118,7 @@ SUITES = [
     Suite("test", "hardening", 60, "{py} tests/safety/hardening.py {build}", "build"),
     Suite("test", "acting", 300, "{py} tests/safety/acting.py {exe}"),
     Suite("test", "swapped", 120, "{py} tests/safety/swapped.py {exe}"),
+    Suite("test", "private-links", 120, "{py} tests/safety/private_links.py {exe}"),
     Suite("test", "unseen", 600, "{py} tests/safety/unseen.py {exe}"),
     Suite("test", "fleet-needs", 300, "{py} tests/fleet/needs.py {exe} --few"),
     # The whole matrix, with Kubernetes' own code, which Go downloads, and a real slurmctld: not part of CI.

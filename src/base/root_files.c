@@ -194,10 +194,18 @@ static int real_open_file(struct root *r, const char *path, struct stat *ret_st)
     if (rc < 0) {
         return rc;
     }
-    if (S_ISDIR(st.st_mode)) {
-        return -EISDIR;
+    if (!S_ISREG(st.st_mode)) {
+        return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
     }
-    return S_ISREG(st.st_mode) ? open_regular(r, path, ret_st) : -ENOTSUP;
+    int fd = open_regular(r, path, &st);
+    if (fd >= 0 && root_is_private(r, fd, &st, path)) {
+        (void)close(fd); // only its head was read
+        return -EACCES;
+    }
+    if (fd >= 0 && ret_st) {
+        *ret_st = st;
+    }
+    return fd;
 }
 
 static void begin_reading(struct root *r, int fd)

@@ -52,9 +52,16 @@ static void move_to(struct walker *w, char *done)
     w->done = done;
 }
 
-static int walker_follow(struct walker *w, int link)
+static bool is_of_other(const struct walker *w, uid_t owner)
+{
+    const uid_t *t = w->trusted;
+    return w->asks_owners && owner != t[0] && owner != t[1] && owner != t[2];
+}
+
+static int walker_follow(struct walker *w, int link, uid_t owner)
 {
     char target[4096];
+    w->of_other = w->of_other || is_of_other(w, owner);
     ssize_t got = readlinkat(link, "", target, sizeof target - 1);
     if (got < 0 || ++w->links > LINKS_MAX) {
         return got < 0 ? -errno : -ELOOP;
@@ -79,7 +86,7 @@ static int walker_enter(struct walker *w, const char *part, bool follow_last)
     }
     int rc = fstat(fd, &st) ? -errno : 0;
     if (rc == 0 && S_ISLNK(st.st_mode) && (!last || wants_dir || follow_last)) {
-        rc = walker_follow(w, fd);
+        rc = walker_follow(w, fd, st.st_uid);
     } else if (rc == 0 && (!last || wants_dir) && !S_ISDIR(st.st_mode)) {
         rc = -ENOTDIR;
     } else if (rc == 0) {
