@@ -63,28 +63,43 @@ int cli_replace_file(struct arena *a, const char *path, const char *text, struct
     return 0;
 }
 
-/* Whether the path is a link, and whose. Nobody else can replace a link in a sticky folder. */
-static bool is_own_link(const char *path)
+/* How a path of an option is written. Nobody else can replace what is the user's or root's in a
+ * sticky folder. */
+enum output {
+    OUTPUT_THROUGH, // a link of the user or root, a pipe or a device: what is there is opened
+    OUTPUT_BESIDE,  // a file, or nothing yet: a new file takes the name
+};
+
+/* Whether another user could have put the file there to read or keep what is written, as the kernel
+ * judges where fs.protected_regular is set. */
+static bool is_of_other(struct arena *a, const char *path, const struct stat *st)
 {
-    struct stat st;
-    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) &&
-           (st.st_uid == geteuid() || st.st_uid == 0);
+    struct stat folder;
+    return st->st_uid != geteuid() && stat(path_dir(a, path), &folder) == 0 &&
+           folder.st_mode & S_ISVTX && folder.st_mode & (S_IWOTH | S_IWGRP) &&
+           st->st_uid != folder.st_uid;
 }
 
-/* Opens the file of an option and leaves what is in it; negative errno, -ELOOP: a link of another
- * user. */
-static int open_output(const char *path, bool *ret_made)
+/* NULL, or why nothing is written there. */
+static const char *output_refusal(struct arena *a, const char *path, enum output *ret,
+                                  struct stat *ret_st)
 {
-    const int flags = O_WRONLY | O_CLOEXEC;
-    int fd = open(path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
-    *ret_made = fd >= 0;
-    if (fd < 0 && errno == EEXIST) {
-        fd = open(path, flags | O_NOFOLLOW);
+    *ret = OUTPUT_BESIDE;
+    if (lstat(path, ret_st) < 0) {
+        ret_st->st_mode = 0;
+        return errno == ENOENT ? NULL : strerror(errno);
     }
-    if (fd < 0 && errno == ELOOP && is_own_link(path)) {
-        fd = open(path, flags | O_CREAT, 0666);
+    *ret = S_ISREG(ret_st->st_mode) ? OUTPUT_BESIDE : OUTPUT_THROUGH;
+    if (S_ISDIR(ret_st->st_mode)) {
+        return strerror(EISDIR);
     }
-    return fd < 0 ? -errno : fd;
+    if (S_ISLNK(ret_st->st_mode)) {
+        bool own = ret_st->st_uid == geteuid() || ret_st->st_uid == 0;
+        return own ? NULL : "it is a link of another user";
+    }
+    return is_of_other(a, path, ret_st)
+               ? "it belongs to another user, in a folder where anyone may put a file"
+               : NULL;
 }
 
 /* Copies what was kept into the file. Negative errno. */
@@ -108,10 +123,103 @@ static int fill_output(int fd, int kept)
     return n < 0 ? -errno : 0;
 }
 
-static int say_output(const char *command, const char *path, int rc)
+/* Opens what is there. Negative errno. */
+static int open_through(const char *path, enum output how)
 {
-    return cli_fail(CLI_CANNOT, "%s: %s: %s", command, path,
-                    rc == -ELOOP ? "it is a link of another user" : strerror(-rc));
+    int fd =
+        open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | (how == OUTPUT_THROUGH ? O_CREAT : O_NOFOLLOW),
+             0666);
+    return fd < 0 ? -errno : fd;
+}
+
+static int write_through(const char *path, enum output how, int kept)
+{
+    int fd = open_through(path, how);
+    int rc = fd < 0 ? fd : fill_output(fd, kept);
+    if (fd >= 0 && close(fd) < 0 && rc == 0) {
+        rc = -errno;
+    }
+    return rc;
+}
+
+static int open_beside(const char *beside)
+{
+    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    return fd < 0 ? -errno : fd;
+}
+
+/* A new file with the mode and, where that is allowed, the owner of the one that it replaces. */
+static int write_beside(const char *path, const char *beside, const struct stat *old, int kept)
+{
+    int fd = open_beside(beside);
+    if (fd < 0) {
+        return fd;
+    }
+    int rc = fill_output(fd, kept);
+    if (rc == 0 && old->st_mode) {
+        bool given = fchown(fd, old->st_uid, old->st_gid) == 0;
+        rc = fchmod(fd, old->st_mode & (given ? 0777 : 0755)) < 0 ? -errno : 0;
+    }
+    if (close(fd) < 0 && rc == 0) {
+        rc = -errno;
+    }
+    if (rc == 0 && rename(beside, path) < 0) {
+        rc = -errno;
+    }
+    if (rc < 0) {
+        (void)unlink(beside); // may stay: that is said
+    }
+    return rc;
+}
+
+/* Whether what is there is written where it is: no file can be made in its folder, or another be
+ * put in its place (it is mounted alone). */
+static bool stays_in_place(int rc, enum output how, const struct stat *old)
+{
+    return how == OUTPUT_THROUGH ||
+           (old->st_mode && (rc == -EACCES || rc == -EPERM || rc == -EROFS || rc == -EBUSY));
+}
+
+/* NULL, or why it could not be written. */
+static const char *write_output(struct arena *a, const char *path, int kept)
+{
+    enum output how;
+    struct stat old;
+    const char *refusal = output_refusal(a, path, &how, &old);
+    if (refusal) {
+        return refusal;
+    }
+    int rc = how == OUTPUT_BESIDE ? write_beside(path, name_beside(a, path), &old, kept) : -EBUSY;
+    if (rc < 0 && stays_in_place(rc, how, &old)) {
+        rc = write_through(path, how, kept);
+    }
+    return rc < 0 ? strerror(-rc) : NULL;
+}
+
+/* NULL, or why the file could not be written, before anything is looked at. */
+static const char *try_output(struct arena *a, const char *path)
+{
+    enum output how;
+    struct stat old, st;
+    const char *refusal = output_refusal(a, path, &how, &old);
+    if (refusal || (how == OUTPUT_THROUGH && stat(path, &st) == 0 && !S_ISREG(st.st_mode))) {
+        return refusal; // opening a pipe could wait
+    }
+    const char *beside = name_beside(a, path);
+    int fd = how == OUTPUT_BESIDE ? open_beside(beside) : -EBUSY;
+    if (fd >= 0 && unlink(beside) < 0) {
+        int rc = errno;
+        (void)close(fd); // nothing was written
+        return strerror(rc);
+    }
+    if (fd < 0 && stays_in_place(fd, how, &old)) {
+        fd = open_through(path, how);
+    }
+    if (fd < 0) {
+        return strerror(-fd);
+    }
+    (void)close(fd); // nothing was written
+    return NULL;
 }
 
 /* What the child has written whole becomes the file; its status is this one's. */
@@ -119,7 +227,7 @@ _Noreturn static void finish_output(const char *command, const char *path, int k
 {
     int state = 0;
     struct stat st;
-    bool made = false;
+    struct arena a;
     while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
     }
     if (WIFSIGNALED(state)) {
@@ -130,32 +238,12 @@ _Noreturn static void finish_output(const char *command, const char *path, int k
     if (status == CLI_LIMIT_STOPPED || fstat(kept, &st) < 0 || st.st_size == 0) {
         _exit(status == CLI_LIMIT_STOPPED ? CLI_CANNOT : status);
     }
-    int fd = open_output(path, &made);
-    int rc = fd < 0 ? fd : lseek(kept, 0, SEEK_SET) < 0 ? -errno : fill_output(fd, kept);
-    if (rc < 0) {
-        if (made) {
-            (void)unlink(path); // may stay: that is said
-        }
-        status = say_output(command, path, rc);
+    cli_arena_init(&a);
+    const char *why = lseek(kept, 0, SEEK_SET) < 0 ? strerror(errno) : write_output(&a, path, kept);
+    if (why) {
+        status = cli_fail(CLI_CANNOT, "%s: %s: %s", command, path, why);
     }
     _exit(status);
-}
-
-/* Whether the file could be written, before anything is looked at. Negative errno. */
-static int try_output(const char *path)
-{
-    bool made = false;
-    int fd = open_output(path, &made);
-    if (fd < 0) {
-        return fd;
-    }
-    if (made && unlink(path) < 0) {
-        int rc = -errno;
-        (void)close(fd); // nothing was written
-        return rc;
-    }
-    (void)close(fd); // nothing was written
-    return 0;
 }
 
 int cli_redirect_output(const char *command, const char *path)
@@ -163,20 +251,24 @@ int cli_redirect_output(const char *command, const char *path)
     if (strcmp(path, "-") == 0) {
         return CLI_OK;
     }
-    struct stat st;
-    int rc = stat(path, &st) < 0 || S_ISREG(st.st_mode) ? try_output(path) : 0;
-    if (rc < 0) {
-        return say_output(command, path, rc);
+    struct arena a;
+    cli_arena_init(&a);
+    const char *why = try_output(&a, path);
+    if (why) {
+        return cli_fail(CLI_CANNOT, "%s: %s: %s", command, path, why);
     }
+    arena_release(&a);
     int kept = memfd_create("gpumend", MFD_CLOEXEC);
     pid_t child = kept < 0 ? -1 : fork();
     if (child < 0) {
-        return say_output(command, path, -errno);
+        return cli_fail(CLI_CANNOT, "%s: %s: %s", command, path, strerror(errno));
     }
     if (child > 0) {
         finish_output(command, path, kept, child);
     }
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); // this cannot fail for a valid signal
     cli_limit_restart_below();
-    return dup2(kept, STDOUT_FILENO) < 0 ? say_output(command, path, -errno) : CLI_OK;
+    return dup2(kept, STDOUT_FILENO) < 0
+               ? cli_fail(CLI_CANNOT, "%s: %s: %s", command, path, strerror(errno))
+               : CLI_OK;
 }

@@ -14,10 +14,11 @@ int cli_replace_file(struct arena *a, const char *path, const char *text,
 
 /* Standard output becomes the file that a command's option names, and only once the output is
  * whole: the command goes on in a child, whose output is kept in memory, and this process writes
- * the file and ends with the child's status. After an error the file is what it was, or is not
- * there. "-" is standard output itself. A link is followed only if it belongs to the user or root:
- * in a folder that others may write to it could lead anywhere. CLI_OK in the child, or CLI_CANNOT,
- * which is said.
+ * the file, a new one beside it that takes its name, and ends with the child's status. After an
+ * error the file is what it was, or is not there. "-" is standard output itself. A link is followed
+ * only if it belongs to the user or root: in a folder that others may write to it could lead
+ * anywhere. A file or pipe of another user in a sticky folder (/tmp) is left alone. CLI_OK in the
+ * child, or CLI_CANNOT, which is said.
  */
 int cli_redirect_output(const char *command, const char *path);
 

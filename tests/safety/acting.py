@@ -482,6 +482,42 @@ def output_faults(exe, w, top):
             yield f"{option}, of {owner}: status {done.returncode}, written {is_written}: {done.stderr}"
 
 
+def shared_faults(exe, w, top):
+    """`--sarif` and `--html` leave alone what another user has put into a folder where anyone may, and
+    replace the user's own file by a new one, with its mode."""
+    mine, folder = World(exe, top / "shared-reports"), top / "sticky"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    for option, kind, owner in itertools.product(("--sarif", "--html"), ("file", "pipe", "new"),
+                                                 (os.geteuid(), 12345)):
+        path = folder / f"{kind}{option}-{owner}"
+        if kind == "file":
+            path.write_text("old", encoding="utf-8")
+            path.chmod(0o604)
+            os.link(path, folder.parent / f"second-{path.name}")
+        elif kind == "pipe":
+            os.mkfifo(path)
+        if owner != os.geteuid():
+            if os.geteuid() != 0 or kind == "new":
+                continue
+            os.chown(path, owner, -1)
+        elif kind == "pipe":
+            continue
+        done = subprocess.run([exe, "check", option, path, mine.prefix], cwd="/", timeout=60,
+                              capture_output=True, text=True, check=False)
+        second = folder.parent / f"second-{path.name}"
+        if second.exists() and second.read_text(encoding="utf-8") != "old":
+            yield f"{path.name}: what another name leads to is written"
+        if owner != os.geteuid() and (done.returncode != 3 or "another user" not in done.stderr):
+            yield f"{path.name}: status {done.returncode}: {done.stderr}"
+        if owner == os.geteuid() and path.stat().st_size < 10:
+            yield f"{path.name}: not written, status {done.returncode}: {done.stderr}"
+        if owner == os.geteuid() and path.stat().st_mode & 0o777 != (0o604 if kind == "file" else 0o644):
+            yield f"{path.name}: mode {path.stat().st_mode:o}"
+    if any(p.name.startswith(".") for p in folder.iterdir()):
+        yield f"left over: {sorted(p.name for p in folder.iterdir())}"
+
+
 def group_faults(exe, w, top):
     """What a group that is not this user's alone may write is refused, and why is said."""
     mine = World(exe, top / "groups")
@@ -529,7 +565,8 @@ def main():
                             ("interpreter", interpreter_faults),
                             ("imported", imported_faults), ("above", above_faults), ("setup", setup_faults),
                             ("searched", searched_faults), ("links", links_faults),
-                            ("groups", group_faults), ("output", output_faults), ("package", package_faults)):
+                            ("groups", group_faults), ("output", output_faults),
+                            ("shared", shared_faults), ("package", package_faults)):
             faults = list(check(w.exe, w, Path(top)))
             for fault in faults:
                 print(f"FAIL {name}: {fault}")
