@@ -205,30 +205,24 @@ static const struct kb_driver *ends_before(struct diag *d, const char *driver_mi
     return NULL;
 }
 
-/* A build of this release of torch for a CUDA that the driver serves, the newest; or NULL. */
-static const struct kb_build *older_build(struct diag *d, const char *version, const char *driver)
+/* The newest build of torch for a CUDA that the driver serves, with code for the GPUs here: of this
+ * release, or of any that is not on pip's index (version NULL); or NULL. */
+static const struct kb_build *older_build(struct diag *d, const char *version)
 {
-    struct kb_builds builds;
-    struct gm_err err;
-    const struct kb_build *best = NULL;
-    if (kb_builds(d->m->kb, &builds, &err) < 0) {
-        return NULL;
-    }
-    for (size_t i = 0; i < builds.n; i++) {
-        const struct kb_build *row = &builds.rows[i];
-        struct runtime x = {.version = row->cuda};
-        if (strcmp(row->package, "torch") != 0 || !row->cuda ||
-            !driver_major(row->cuda, &x.major) ||
-            !model_version_fits(d->a, row->versions, version)) {
-            continue;
-        }
-        const struct kb_driver *least = floor_of(d, &x);
-        if (least && host_version_cmp(driver, least->linux_min) >= 0 &&
-            (!best || host_version_cmp(row->cuda, best->cuda) > 0)) {
-            best = row;
+    VEC(struct diag_target) targets = {0};
+    const struct host_gpu *g = NULL;
+    while ((g = diag_next_gpu(d, HOST_NVIDIA, g)) != NULL) {
+        unsigned major = 0, minor = 0;
+        if (diag_capability(g, &major, &minor)) {
+            VEC_PUSH(d->a, &targets, (struct diag_target){.number = major * 10 + minor});
         }
     }
-    return best;
+    const struct kb_build *own =
+        diag_build_for(d, "torch", version, false, targets.items, targets.n);
+    const struct kb_build *plain =
+        version ? diag_build_for(d, "torch", version, true, targets.items, targets.n) : NULL;
+    return !own || (plain && plain->cuda && host_version_cmp(plain->cuda, own->cuda) > 0) ? plain
+                                                                                          : own;
 }
 
 /* Whether another package is built for CUDA: an older build of torch would leave that as it is. */
@@ -243,7 +237,7 @@ static bool others_use_cuda(struct diag *d)
     return others;
 }
 
-static void repair_by_torch(struct diag *d, struct diag_finding *f, const char *driver)
+static void repair_by_torch(struct diag *d, struct diag_finding *f)
 {
     const struct py_dist *torch = d->m->env ? py_env_by_dist(d->m->env, "torch") : NULL;
     if (!torch || !torch->version || !model_torch(d->m)->cuda || others_use_cuda(d)) {
@@ -251,12 +245,18 @@ static void repair_by_torch(struct diag *d, struct diag_finding *f, const char *
     }
     struct str rest = str_of(torch->version);
     const char *release = str_dup(d->a, str_cut(&rest, '+'));
-    const struct kb_build *build = older_build(d, release, driver);
+    const struct kb_build *build = older_build(d, release);
+    const char *wanted = release, *pinned = "";
+    if (!build && (build = older_build(d, NULL)) != NULL) {
+        release = diag_series(d, build);
+        wanted = arena_printf(d->a, "%s.*", release);
+        pinned = diag_pinned_text(d, "torch", release);
+    }
     if (build) {
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_torch_command(d, release, build->build),
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_torch_command(d, wanted, build->build),
                     "Install torch %s built for CUDA %s, which this driver supports (with uv, "
-                    "which knows PyTorch's builds).",
-                    release, build->cuda);
+                    "which knows PyTorch's builds)%s.",
+                    release, build->cuda, pinned);
     }
 }
 
@@ -328,7 +328,7 @@ static void judge_runtime(struct diag *d, const struct runtime *x)
     diag_evidence(d, f, "known from: knowledge base, row %s: %s needs %s", least->id, least->title,
                   least->linux_min);
     say_passed_over(d, f, x->process);
-    repair_by_torch(d, f, driver);
+    repair_by_torch(d, f);
     repair_by_driver(d, f, least->linux_min);
 }
 

@@ -223,6 +223,8 @@ const struct kb_import *diag_import_row(struct diag *d, const struct py_dist *di
  * NULL: there is none. ret: what it declares. */
 const struct py_dist *diag_pinned_by(struct diag *d, const char *name, const char *version,
                                      const char **ret_specifiers);
+/* Whom another release would leave with a requirement that is not met, as a clause; "": nobody. */
+const char *diag_pinned_text(struct diag *d, const char *package, const char *release);
 /* The known GPU package that declares a requirement of this name, or NULL. */
 const struct py_dist *diag_required_by(struct diag *d, const char *name);
 /* The i-th requirement of a distribution, if it holds in this environment. */

@@ -196,8 +196,7 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
     return best;
 }
 
-/* Whom another release would leave with a requirement that is not met, as a clause. */
-static const char *pinned_text(struct diag *d, const char *package, const char *release)
+const char *diag_pinned_text(struct diag *d, const char *package, const char *release)
 {
     const char *specifiers = "";
     const struct py_dist *dist = diag_pinned_by(d, package, release, &specifiers);
@@ -264,7 +263,7 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
         const char *release = str_dup(d->a, str_cut(&rest, '+'));
         /* A series without its last number: the newest of it. */
         const char *wanted = same ? release : arena_printf(d->a, "%s.*", release);
-        const char *pinned = same ? "" : pinned_text(d, package, release);
+        const char *pinned = same ? "" : diag_pinned_text(d, package, release);
         if (is_torch && *pinned && version && targets->gfx) {
             repair_unread(d, f, version, targets);
         }

@@ -175,10 +175,14 @@ too_old("driver-too-old-for-cuda-12", "470.256.02", RTX3060, "525.60.13",
         "--torch-backend=cu118 torch==2.5.1",
         evidence="525.60.13 or newer.*torch was built for CUDA 12.4.*row minor-12")
 too_old("driver-one-below-the-floor", "525.60.11", RTX3060, "525.60.13", "nvidia-driver")
-too_old("driver-too-old-for-cuda-13", "575.57.08", RTX3060, "580.65.06", "580.65.06 or newer",
+too_old("driver-too-old-for-cuda-13", "575.57.08", RTX3060, "580.65.06",
+        r"torch 2\.14 built for CUDA 12\.6[\s\S]*580.65.06 or newer",
         runtime="libcudart.so.13", version="2.15.0", cuda="13.0")
 too_old("driver-ends-for-the-gpu", "470.256.02", K80, "525.60.13",
         "R470 is the last driver branch that supports this GPU", evidence="row last-kepler", good_gpu=RTX3060)
+# The build of this release for CUDA 11.8 has no code for the GPU.
+too_old("driver-too-old-and-no-build-with-code", "470.256.02", ("0000:05:00.0", 0x1024, "Tesla K40m"), "525.60.13",
+        r"\AUse programs built for an older CUDA", good_gpu=RTX3060)
 
 
 @case("driver-too-old", "driver-too-old", "NVIDIA driver 470.256.02",
