@@ -77,6 +77,7 @@ SUITES = [
     Suite("test", "explain-runnable", 120, "{py} tests/explain/runnable.py {exe}"),
     Suite("test", "explain-repairs", 120, "{py} tests/explain/repairs.py {exe}"),
     Suite("test", "explain-noise", 300, "{py} tests/explain/noise.py {exe}"),
+    Suite("test", "explain-dressed", 300, "{py} tests/explain/dressed.py {exe}"),
     Suite("test", "explain-generality", 300, "{py} tests/explain/generality.py"),
     Suite("test", "json-schema", 300, "{py} tests/json-schema.py {exe}"),
     Suite("test", "causes", 300, "{py} tests/causes/run.py {exe}"),

@@ -53,6 +53,11 @@ static const char *const expressions[KINDS] = {
         "|^[EWIF] [\\w./-]+\\.\\w+:\\d+\\] "
         "|^[\\w./-]+: (?:error|warning|symbol lookup|cannot|/|version|undefined|relocation|fatal)"
         "|^(?:Collecting|Downloading|Installing|Successfully|Using cached|Building wheel) "
+        "|^The following packages have unmet|^[\\w.+:-]* ?:? ?Depends: |^E: [A-Z]|^Some packages "
+        "could"
+        "|^Auto-detected mode as |^/\\S+: No such file or "
+        "directory$|^\"?hipErrorNoBinaryForGpu:[^\"]*\"?$"
+        "|^[×x] No solution found when resolving|^(?:╰─▶|`->) Because |^hint: " // uv
         "|^(?:Skipping link: |Found link http|Link requires a different )"
         "|^(?:Setting up|Unpacking|Preparing to unpack|Selecting previously|Processing triggers)\\b"
         "|^(?:Get|Hit|Ign|Err):\\d+ |^Adding '?diversion |^update-alternatives: " // dpkg, APT
@@ -283,12 +288,15 @@ static enum kind line_kind(struct log_rules *r, struct str s)
 }
 
 /* Whether this line has a message that a pattern knows; what people state does not count. */
-static bool has_message(const struct log_rules *r, const struct log_result *found, uint64_t line)
+static bool has_message(const struct log_rules *r, const struct log_result *found, uint64_t line,
+                        bool by_place)
 {
     for (size_t i = 0; i < found->n; i++) {
         const struct log_candidate *c = &found->candidates[i];
         for (size_t k = 0; k < c->n_evidence; k++) {
-            if (c->evidence[k]->line == line && !subjects_spoken(&r->subjects, c->evidence[k])) {
+            const struct log_fact *fact = c->evidence[k];
+            bool here = (by_place ? fact->place : fact->line) == line;
+            if (here && !subjects_spoken(&r->subjects, fact)) {
                 return true;
             }
         }
@@ -398,7 +406,8 @@ static void take_document_line(struct log_rules *r, struct str raw, bool message
     count_line(r, s, message, c);
 }
 
-bool document_describes(struct log_rules *r, struct str head, const struct log_result *found)
+bool document_describes(struct log_rules *r, struct str head, const struct log_result *found,
+                        bool by_place)
 {
     enum {
         DOCUMENT_MIN = 4,
@@ -411,7 +420,7 @@ bool document_describes(struct log_rules *r, struct str head, const struct log_r
     struct counts c = {0};
     struct str line;
     for (uint64_t number = 1; str_line(&head, &line); number++) {
-        take_document_line(r, line, has_message(r, found, number), &c);
+        take_document_line(r, line, has_message(r, found, number, by_place), &c);
     }
     size_t document = c.document + (c.chat >= CHAT_MIN ? 2 * c.chat : 0);
     document += c.output ? 0 : c.below;

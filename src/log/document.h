@@ -13,8 +13,10 @@
 #include "base/str.h"
 #include "log/log.h"
 
-/* `found` is what was read out of the text whose beginning is `head`. */
-bool document_describes(struct log_rules *r, struct str head, const struct log_result *found);
+/* `found` is what was read out of the text whose beginning is `head`; facts count their lines by
+ * place where all have one number. */
+bool document_describes(struct log_rules *r, struct str head, const struct log_result *found,
+                        bool by_place);
 
 /* The expressions for its lines, of which there are document_lines_count(). */
 size_t document_lines_count(void);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "log/document.h"
+#include "log/dressed.h"
 #include "log/reading.h"
 #include "log/wrapped.h"
 
@@ -231,7 +232,8 @@ static void judge_as_it_stands(struct log *l, struct arena *a, struct log_result
     } else if (!ret->n || !(result_stands(ret) || l->is_long)) {
         judge_words(l, a, ret);
     }
-    if (ret->n && document_describes(l->rules, (struct str){l->whole, l->n_whole}, ret)) {
+    if (ret->n &&
+        document_describes(l->rules, (struct str){l->whole, l->n_whole}, ret, l->pinned)) {
         ret->n_mentions = ret->n;
         ret->n = 0;
     }
@@ -243,28 +245,50 @@ static bool is_guess(const struct log_result *r)
     return !r->n || !r->candidates[0].cause || r->candidates[0].confidence == LOG_POSSIBLE;
 }
 
+/* The log of a text that another one became. */
+static struct log *log_of_text(const struct log *l, struct arena *a, struct str text, bool pinned)
+{
+    struct log *other = log_open(l->rules, a);
+    other->pinned = pinned;
+    log_feed(other, text.s, text.n);
+    log_end(other);
+    return other;
+}
+
 /* Where a message was wrapped, none of its lines may show what it is. */
 static void judge_joined(struct log *l, struct arena *a, struct log_result *ret)
 {
     for (enum wrapped kind = 0; kind < WRAPPED_KINDS && is_guess(ret); kind++) {
         struct str text;
         if (wrapped_join(a, (struct str){l->whole, l->n_whole}, kind, &text)) {
-            struct log *joined = log_open(l->rules, a);
-            log_feed(joined, text.s, text.n);
-            log_end(joined);
             struct log_result more;
-            judge_as_it_stands(joined, a, &more);
+            judge_as_it_stands(log_of_text(l, a, text, l->pinned), a, &more);
             *ret = is_guess(&more) ? *ret : more;
         }
     }
 }
 
-void log_judge(struct log *l, struct arena *a, struct log_result *ret)
+static void judge_text(struct log *l, struct arena *a, struct log_result *ret)
 {
     judge_as_it_stands(l, a, ret);
     if (l->ended && !l->is_long && is_guess(ret) && !ret->n_mentions) {
         judge_joined(l, a, ret);
     }
+}
+
+/* Where each line has the same mark, what stands behind it is what a program printed. */
+static void judge_undressed(struct log *l, struct arena *a, struct log_result *ret)
+{
+    struct dressed bare;
+    if (l->ended && !l->is_long && dressed_undo(a, (struct str){l->whole, l->n_whole}, &bare)) {
+        judge_text(log_of_text(l, a, bare.text, bare.was_one_line), a, ret);
+    }
+}
+
+void log_judge(struct log *l, struct arena *a, struct log_result *ret)
+{
+    judge_text(l, a, ret);
+    judge_undressed(l, a, ret);
     ret->bytes = l->bytes;
     ret->lines = l->line;
     ret->facts_dropped = l->store.dropped;

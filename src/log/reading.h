@@ -38,6 +38,7 @@ struct log {
     char *utf8;     // one piece, made UTF-8 where it is not
     uint64_t line;  // number of the line that the buffer begins with
     bool ended;     // nothing more is fed
+    bool pinned;    // it was one line of another text, and its lines have that one's number
     uint64_t inner; // lines of texts inside JSON lines, beyond the first of each text
     uint64_t bytes;
     uint64_t *hits;            // a bit for each signature, table and screen

@@ -348,7 +348,8 @@ bool log_reads_on(const struct log *l)
 /* What a line shows, by the signatures, tables and screens that it is worth trying for. */
 static void log_take_line(struct log *l, struct str s)
 {
-    struct log_line line = {.text = s.s, .n = s.n, .number = l->line, .place = l->line + l->inner};
+    struct log_line line = {
+        .text = s.s, .n = s.n, .number = l->pinned ? 1 : l->line, .place = l->line + l->inner};
     line_prefix(&line);
     take_answer(l, &line);
     if (l->table != TABLE_NONE) {
