@@ -152,16 +152,16 @@ static const char *platform_of(const struct diag *d)
     return machine && strcmp(machine, "aarch64") == 0 ? "linux-aarch64" : "linux-x86-64";
 }
 
-/* Whether pip takes this build from the package index, or it is one of another index. The wheels
- * of other indexes were read of x86-64 alone. */
+/* Whether pip takes this build from the package index, or it is one of another index, for x86-64
+ * where its row names no platform. */
 static bool fits_source(const struct kb_build *b, const char *platform, bool is_default)
 {
     bool x86 = strcmp(platform, "linux-x86-64") == 0;
     bool in_index =
         b->index_platforms.n ? build_has_text(b->index_platforms, platform) : b->is_default && x86;
     bool elsewhere =
-        b->platforms.n ? build_has_text(b->platforms, platform) : b->index_platforms.n == 0;
-    return is_default ? in_index : !in_index && elsewhere && x86;
+        b->platforms.n ? build_has_text(b->platforms, platform) : b->index_platforms.n == 0 && x86;
+    return is_default ? in_index : !in_index && elsewhere;
 }
 
 const char *diag_series(struct diag *d, const struct kb_build *b)

@@ -333,7 +333,7 @@ def torch_on_a_server(driver, repair):
     return build
 
 
-torch_on_a_server("570.124.06", r"\A(?!.*2\.10).*Install a build of torch for CUDA\.")
+torch_on_a_server("570.124.06", r"(?s)\A(?!.*2\.10).*--torch-backend=cu12\d torch=='2\.9\.\*'")
 torch_on_a_server("580.95.05", r"torch>=?2\.1[1-9]|torch==2\.1[1-9]")
 
 
