@@ -9,55 +9,6 @@
 #include "model/gpu.h"
 #include "model/package.h"
 
-/* What is on the machine, as far as it is certain. */
-struct machine {
-    const struct host_gpu *nvidia, *amd, *intel; // that programs can use, or NULL
-    bool no_nvidia, no_amd;                      // the bus was read, and there is none
-};
-
-/* PyTorch names the GPUs of Intel that its XPU builds are for by these brands (pytorch,
- * docs/source/notes/get_start_xpu.rst, "Hardware Prerequisite"); older integrated graphics are not
- * among them. */
-static bool is_for_xpu(const struct host_gpu *g)
-{
-    return g->name && (str_glob("*Arc*", g->name) || str_glob("*Data Center GPU Max*", g->name));
-}
-
-static const struct host_gpu *usable(const struct diag *d, enum host_vendor vendor)
-{
-    const struct host_gpu *g = NULL;
-    while ((g = diag_next_gpu(d, vendor, g)) != NULL) {
-        if (g->usable == HOST_YES && (vendor != HOST_INTEL || is_for_xpu(g))) {
-            return g;
-        }
-    }
-    return NULL;
-}
-
-static bool vendor_is_absent(const struct host *h, enum host_vendor vendor)
-{
-    return !diag_has_gpu_of(h, vendor) && h->pci.state == HOST_YES;
-}
-
-static struct machine driver_machine(const struct diag *d)
-{
-    return (struct machine){usable(d, HOST_NVIDIA), usable(d, HOST_AMD), usable(d, HOST_INTEL),
-                            vendor_is_absent(d->m->host, HOST_NVIDIA),
-                            vendor_is_absent(d->m->host, HOST_AMD)};
-}
-
-bool diag_is_for_absent_gpu(struct diag *d, const struct diag_failure *x)
-{
-    const struct model_attempt *at = x->attempt;
-    if (!at || at->phase != MODEL_USE || !d->m->host) {
-        return false;
-    }
-    struct machine here = driver_machine(d);
-    enum model_build build = model_build_of(at->caller);
-    return (build == MODEL_BUILD_CUDA && here.no_nvidia && here.amd) ||
-           (build == MODEL_BUILD_HIP && here.no_amd && here.nvidia);
-}
-
 /* NULL too where the program does not import it. */
 static struct py_dist *built_dist(struct diag *d, const char *name)
 {
@@ -82,11 +33,36 @@ static bool target_of(const struct host_gpu *g, struct diag_target *ret)
     return ret->gfx != NULL;
 }
 
+/* The newest series whose CUDA the driver serves, with what it needs. */
+static const char *install_for(struct diag *d, const char *gpu)
+{
+    const struct kb_build *b = diag_build_for(d, gpu, NULL, true, NULL, 0);
+    return b ? diag_release_command(d, "", gpu, b->versions) : diag_pip(d, diag_quote(d, gpu));
+}
+
+/* ONNX Runtime has a package for each vendor, all in one folder. */
+static void repair_onnxruntime(struct diag *d, struct diag_finding *f, const char *package,
+                               const struct host_gpu *g)
+{
+    if (g->vendor == HOST_NVIDIA) {
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                    arena_printf(d->a, "%s && %s", diag_pip_remove(d, package),
+                                 install_for(d, "onnxruntime-gpu")),
+                    "Install onnxruntime-gpu, the build for CUDA, instead of %s.", package);
+    } else {
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
+                    "Install onnxruntime-migraphx, the build for AMD GPUs, instead of %s: it needs "
+                    "ROCm with MIGraphX.",
+                    package);
+    }
+}
+
 static void repair_for(struct diag *d, struct diag_finding *f, const char *package,
                        const struct host_gpu *g)
 {
     struct diag_target target;
-    if (target_of(g, &target) && diag_repair_build(d, f, package, &target, 1)) {
+    bool ort = starts_with(package, "onnxruntime");
+    if (!ort && target_of(g, &target) && diag_repair_build(d, f, package, &target, 1)) {
         return;
     }
     if (diag_is_jetson(d)) {
@@ -94,6 +70,8 @@ static void repair_for(struct diag *d, struct diag_finding *f, const char *packa
                     "Use a build of %s for JetPack, such as NVIDIA's, if there is one: the wheels "
                     "of the package index have no code for the GPU of a Jetson.",
                     package);
+    } else if (ort) {
+        repair_onnxruntime(d, f, package, g);
     } else {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL, "Install a build of %s for %s.", package,
                     g->vendor == HOST_NVIDIA ? "CUDA" : "ROCm");
@@ -144,7 +122,7 @@ static const char *or_none(const char *text)
     return text ? text : "None";
 }
 
-static void rule_torch(struct diag *d, const struct machine *x)
+static void rule_torch(struct diag *d, const struct diag_machine *x)
 {
     const struct py_dist *dist = built_dist(d, "torch");
     const struct model_torch *t = dist ? model_torch(d->m) : NULL;
@@ -161,7 +139,7 @@ static void rule_torch(struct diag *d, const struct machine *x)
         f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, any, "CUDA");
     } else if (t->hip && x->no_amd && (x->nvidia || x->intel)) {
         f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, any, "ROCm");
-    } else if (t->xpu && vendor_is_absent(d->m->host, HOST_INTEL) && any) {
+    } else if (t->xpu && diag_gpu_is_absent(d->m->host, HOST_INTEL) && any) {
         f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, any, "Intel GPUs");
     }
     if (f) {
@@ -175,7 +153,7 @@ static void rule_torch(struct diag *d, const struct machine *x)
 
 /* For aarch64 the package index has no other build (CTranslate2, docs/hardware_support.md: the
  * wheels for AArch64 are for the CPU; read in 4.8.1, which has no code for GPUs). */
-static void rule_ctranslate2(struct diag *d, const struct machine *x)
+static void rule_ctranslate2(struct diag *d, const struct diag_machine *x)
 {
     const struct py_dist *dist = built_dist(d, "ctranslate2");
     const struct host_gpu *g = x->nvidia ? x->nvidia : x->amd;
@@ -225,7 +203,7 @@ static bool is_ggml_for_cpu(const struct diag *d)
     return cpu;
 }
 
-static void rule_llama(struct diag *d, const struct machine *x)
+static void rule_llama(struct diag *d, const struct diag_machine *x)
 {
     const struct py_dist *dist = built_dist(d, "llama-cpp-python");
     const struct host_gpu *g = x->nvidia ? x->nvidia : x->amd ? x->amd : x->intel;
@@ -259,7 +237,7 @@ static const char *built_package(const struct ldso_object *o)
     return NULL;
 }
 
-static void build_judge(struct diag *d, const struct ldso_object *o, const struct machine *x)
+static void build_judge(struct diag *d, const struct ldso_object *o, const struct diag_machine *x)
 {
     const char *package = built_package(o);
     const struct py_dist *dist = package ? built_dist(d, package) : NULL;
@@ -277,7 +255,7 @@ static void build_judge(struct diag *d, const struct ldso_object *o, const struc
     }
 }
 
-static void rule_objects(struct diag *d, const struct machine *x)
+static void rule_objects(struct diag *d, const struct diag_machine *x)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
@@ -285,6 +263,50 @@ static void rule_objects(struct diag *d, const struct machine *x)
             build_judge(d, p->ldso->objects.items[k], x);
         }
     }
+}
+
+/* ------------------------------------------------------------------ a build that does not load */
+
+/* The package of which the file is a part, of those whose builds are known. */
+static const char *package_of_file(const struct ldso_object *o)
+{
+    const char *package = built_package(o);
+    return package ? package : strstr(o->path, "/site-packages/torch/") ? "torch" : NULL;
+}
+
+static bool needs_missing_of(const struct diag_failure *x)
+{
+    return x->request && x->request->kind == LDSO_NEEDED && x->request->caller &&
+           x->request->outcome == LDSO_NOT_FOUND;
+}
+
+bool diag_rule_other_vendor(struct diag *d, const struct diag_failure *x)
+{
+    if (!needs_missing_of(x) || !d->m->host || !d->m->env) {
+        return false;
+    }
+    struct diag_machine here = diag_machine_of(d);
+    const struct ldso_object *o = x->request->caller;
+    const struct py_dist *dist = package_of_file(o) ? built_dist(d, package_of_file(o)) : NULL;
+    enum model_build build = dist ? model_build_of(o) : MODEL_BUILD_UNKNOWN;
+    bool cuda = build == MODEL_BUILD_CUDA, hip = build == MODEL_BUILD_HIP;
+    const struct host_gpu *g = cuda && here.no_nvidia ? here.amd
+                               : hip && here.no_amd   ? here.nvidia
+                                                      : NULL;
+    if (!g) {
+        return false;
+    }
+    bool fails = !x->wish && x->attempt && x->attempt->phase != MODEL_USE;
+    struct diag_finding *f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, g, cuda ? "CUDA" : "ROCm");
+    if (fails) {
+        f->severity = DIAG_ERROR;
+        f->summary = arena_printf(
+            d->a, "%s is a build for %s: it cannot be imported, and it does not use the %s.",
+            title(d, dist), cuda ? "CUDA" : "ROCm", g->name ? g->name : "GPU");
+    }
+    diag_failure_evidence(d, f, x);
+    repair_for(d, f, package_of_file(o), g);
+    return true;
 }
 
 /* ------------------------------------------------------------------ packages of their own */
@@ -324,13 +346,6 @@ static bool has_any(struct diag *d, const char *const *names, size_t n)
     return false;
 }
 
-/* The newest series whose CUDA the driver serves, with what it needs. */
-static const char *install_for(struct diag *d, const char *gpu)
-{
-    const struct kb_build *b = diag_build_for(d, gpu, NULL, true, NULL, 0);
-    return b ? diag_release_command(d, "", gpu, b->versions) : diag_pip(d, diag_quote(d, gpu));
-}
-
 /* What such a build loads when it is used is not in the knowledge base. */
 static bool is_for_cuda(struct diag *d, const struct py_dist *dist, const char *part)
 {
@@ -354,7 +369,7 @@ static void rule_other_builds(struct diag *d)
 }
 
 /* A package that another one brought for small models on the CPU is nobody's mistake. */
-static void rule_pairs(struct diag *d, const struct machine *x)
+static void rule_pairs(struct diag *d, const struct diag_machine *x)
 {
     for (size_t i = 0; x->nvidia && i < sizeof pairs / sizeof *pairs; i++) {
         const struct py_dist *dist = built_dist(d, pairs[i].cpu);
@@ -397,7 +412,7 @@ static void repair_ort(struct diag *d, struct diag_finding *f, const struct py_d
                 "that require onnxruntime.");
 }
 
-static void rule_ort(struct diag *d, const struct machine *x)
+static void rule_ort(struct diag *d, const struct diag_machine *x)
 {
     const struct py_dist *cpu = built_dist(d, "onnxruntime"),
                          *gpu = built_dist(d, "onnxruntime-gpu");
@@ -440,7 +455,7 @@ void diag_rule_builds(struct diag *d)
     if (!d->m->host || !d->m->env) {
         return;
     }
-    struct machine x = driver_machine(d);
+    struct diag_machine x = diag_machine_of(d);
     if (x.nvidia || x.amd || x.intel) {
         rule_torch(d, &x);
         rule_ctranslate2(d, &x);

@@ -53,11 +53,23 @@ static const char *wanted_by_attempt(const struct model_process *p, enum host_ve
     return NULL;
 }
 
+/* The loader stops at the first library that is missing: what else the file needs is not asked for
+ * then. */
+static bool needs_gpu_library(const struct ldso_request *r, enum host_vendor vendor)
+{
+    const struct ldso_file *f = r->caller && r->outcome == LDSO_NOT_FOUND ? r->caller->file : NULL;
+    bool asked = gpu_is_asked(vendor, r->name);
+    for (size_t i = 0; f && i < f->image.n_needs && !asked; i++) {
+        asked = gpu_is_asked(vendor, f->image.needs[i].name);
+    }
+    return asked;
+}
+
 static const char *wanted_by_request(const struct model_process *p, enum host_vendor vendor)
 {
     for (size_t i = 0; p->ldso && i < p->ldso->requests.n; i++) {
         const struct ldso_request *r = p->ldso->requests.items[i];
-        if (r->kind == LDSO_NEEDED && gpu_is_asked(vendor, r->name)) {
+        if (r->kind == LDSO_NEEDED && needs_gpu_library(r, vendor)) {
             return r->caller ? path_base(r->caller->path) : r->name;
         }
     }

@@ -18,8 +18,8 @@ static bool rule_without_loader(struct diag *d, const struct diag_failure *x)
 static void failure_judge(struct diag *d, const struct diag_failure *x)
 {
     static bool (*const rules[])(struct diag *, const struct diag_failure *) = {
-        rule_without_loader, diag_rule_order, diag_rule_bad_file, diag_rule_defect,
-        diag_rule_not_found};
+        rule_without_loader, diag_rule_order,        diag_rule_bad_file,
+        diag_rule_defect,    diag_rule_other_vendor, diag_rule_not_found};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (rules[i](d, x)) {
             return;

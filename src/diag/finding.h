@@ -18,6 +18,7 @@ struct diag_repair {
     const char *reinstall; // "name version" of the distribution to install again as it is, or NULL
     const char *folders;   // where its files are then and the askers do not look, "A:B", or NULL
     const char *bare;      // the command without them, or NULL
+    const char *before;    // of `text`: what has to be done by hand before the command, or NULL
 };
 
 /* When a fault is met. A program that does not come through its imports serves nobody, on any

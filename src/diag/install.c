@@ -154,8 +154,12 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
                     hook ? them : " findable before the program starts",
                     package ? package : path_base(diag_caller(w->x)), them);
     } else {
+        size_t before = f->repairs.n;
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, command, "Install what is missing%s%s.%s",
                     command ? "" : ": ", command ? "" : packages, words);
+        if (f->repairs.n > before && *words) {
+            f->repairs.items[before].before = words + 1;
+        }
     }
 }
 

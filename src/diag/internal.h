@@ -94,10 +94,22 @@ const struct diag_library *diag_frameworks(size_t *ret_n);
 /* What the image asks of the host's driver, and that has not (require.c). */
 void diag_image_requires(struct diag *d);
 
+/* What is on the machine, as far as it is certain (vendor.c). */
+struct diag_machine {
+    const struct host_gpu *nvidia, *amd, *intel; // that programs can use, or NULL
+    bool no_nvidia, no_amd;                      // the bus was read, and there is none
+};
+struct diag_machine diag_machine_of(const struct diag *d);
+/* The bus was read, and there is none of the vendor. */
+bool diag_gpu_is_absent(const struct host *h, enum host_vendor vendor);
+
 /* Whether only a use of the GPU that its object was built for makes the request, while the machine
- * has a GPU of the other vendor and none of this one: what is wrong then is the build (builds.c).
+ * has a GPU of the other vendor and none of this one: what is wrong then is the build (vendor.c).
  */
 bool diag_is_for_absent_gpu(struct diag *d, const struct diag_failure *x);
+/* A library of such a build needs what is not installed: to install it would be no repair. True:
+ * the finding is made, an error where not even the import works (builds.c). */
+bool diag_rule_other_vendor(struct diag *d, const struct diag_failure *x);
 
 /* The search ended at a library of the driver: the next of the same DT_NEEDED that is not where the
  * loader looks, as the request that would have come; NULL if there is none (missing.c). */

@@ -99,6 +99,15 @@ def newest(name, versions):
     return max(listed, key=releases.number, default=None)
 
 
+def declared(name, version):
+    """What a release of NVIDIA's wheels asks pip for."""
+    for r in releases.RELEASES:
+        if r["package"] == name and r["version"] == version:
+            for need in r.get("needs", ()):
+                if need["package"].startswith("nvidia-") and "extra" not in need:
+                    yield need["package"], need.get("versions", "")
+
+
 def requirements(info):
     for line in (info / "METADATA").read_text().splitlines():
         match = re.fullmatch(r"Requires-Dist: ([\w.-]+)([^;]*)", line)
@@ -137,6 +146,8 @@ def install(tree, twin, name, versions, again):
                 if "cudnn" in name else elf(soname, **made))
         tree.put("%s/%s/%s" % (tree.site, folder, soname), data)
     tree.dist(name, version, ["%s/%s" % row for row in libraries])
+    for need, its in declared(name, version):
+        install(tree, twin, need, its, False)
 
 
 def pip(tree, twin, words):

@@ -6,11 +6,15 @@ each release since 4.7. See cases.py.
 
 import json
 
+from build import merged
 from cases import case
 from live import answer, run
 from gpucode import CT2, RTX3060, RX7900XTX, cuda_library, hip_library, with_sections
 from tree import TAG, Tree, compiled, elf
 
+BOTH = merged(RX7900XTX, {k: v for k, v in RTX3060.items() if "nvidia" in k or "cuda" in k
+                          or "0000:01:00.0" in k},
+              {"nodes": [n for n in RTX3060["nodes"] if n not in RX7900XTX["nodes"]]})
 HIP = ["libhiprand.so.1", "libhipblas.so.3", "libamdhip64.so.7"]
 LIBRARY = "/ctranslate2.libs/libctranslate2-01234567.so.4"
 
@@ -53,6 +57,35 @@ def cuda_ctranslate2_with_amd(t, bad):
           else hip_library(LIBRARY.rsplit("/", 1)[1], "gfx1100"))
 
 
+# What a build for a GPU that is not here lacks is not to be installed: the build is what is wrong.
+
+@case("build-for-other-vendor", "cpu-only-build", "ctranslate2", evidence="libhiprand.so.1",
+      repair="^/opt/venv/bin/python -m pip install 'ctranslate2>=")
+def rocm_ctranslate2_with_nvidia(t, bad):
+    """Its import fails; the twin has an AMD GPU beside the other, and ROCm."""
+    t.python().machine(RTX3060 if bad else BOTH).ctranslate2("4.8.1", needed=HIP,
+                                                             rpath="/opt/rocm/lib")
+    for name in () if bad else HIP:
+        t.lib("/opt/rocm/lib/" + name)
+
+
+@case("build-for-other-vendor", "cpu-only-build", "torch", evidence="libamdhip64.so.6",
+      repair="^/opt/venv/bin/python -m pip install 'torch>=")
+def rocm_torch_with_nvidia(t, bad):
+    t.python().machine(RTX3060)
+    if bad:
+        t.torch_for("hip", "6.4.43482", "2.9.0", needed=["libamdhip64.so.6"], rpath="$ORIGIN/lib")
+    else:
+        t.torch_for("cuda", "12.4", needed=["libcuda.so.1"])
+
+
+@case("build-for-other-vendor", "cpu-only-build", "torch", evidence="libcublas.so.12",
+      repair="torch-backend=rocm")
+def cuda_torch_with_amd(t, bad):
+    amd(t).torch_for("cuda" if bad else "hip", "12.4", "2.9.0",
+                     needed=["libcublas.so.12"] if bad else [])
+
+
 def bitsandbytes(t, *files):
     """Beside a torch for ROCm 6.4; 0.50 takes the nearest of the same major, 0.49 the exact one."""
     amd(t).torch_for("hip", "6.4.43482", "2.9.0")
@@ -83,9 +116,9 @@ def bitsandbytes_for_the_nearest_rocm(t, bad):
 ORT_NEEDS = ["libhipblas.so.3", "libMIOpen.so.1", "libamdhip64.so.7"]
 
 
-def onnxruntime(t, provider, dist, version, needed):
+def onnxruntime(t, provider, dist, version, needed, machine=RX7900XTX):
     """The provider takes Provider_GetHost from a library that onnxruntime has made global before."""
-    amd(t)
+    t.python().machine(machine)
     host = [{"name": "Provider_GetHost"}]
     capi = t.site + "/onnxruntime/capi/"
     for folder in (capi, t.site + "/onnxruntime/"):
@@ -112,6 +145,24 @@ def onnxruntime_for_openvino(t, bad):
     onnxruntime(t, "openvino", "onnxruntime-openvino", "1.24.1", ["libopenvino.so.2541"])
     if not bad:
         t.lib("/opt/rocm/lib/libopenvino.so.2541")
+
+
+@case("build-for-other-vendor", "cpu-only-build", "onnxruntime-rocm", severity="warning",
+      evidence="libhipblas.so.3",
+      repair="pip uninstall -y onnxruntime-rocm && .*pip install 'onnxruntime-gpu>=")
+def onnxruntime_for_rocm_with_nvidia(t, bad):
+    """It takes the CPU then."""
+    onnxruntime(t, "rocm", "onnxruntime-rocm", "1.22.2.post3", ORT_NEEDS, RTX3060 if bad else BOTH)
+    for name in () if bad else ORT_NEEDS:
+        t.lib("/opt/rocm/lib/" + name)
+
+
+@case("build-for-other-vendor", "cpu-only-build", "onnxruntime-gpu", severity="warning",
+      evidence="libcublasLt.so.12", repair="^Install onnxruntime-migraphx")
+def onnxruntime_for_cuda_with_amd(t, bad):
+    amd(t)
+    if bad:
+        t.onnxruntime()
 
 
 MIGRAPHX_NEEDS = ["libmigraphx_c.so.3", "libamdhip64.so.7"]
