@@ -120,8 +120,7 @@ static int pick_gpus(struct container *c, struct container_seen *seen, struct gm
     if (c->gpus && strcmp(c->gpus, "best") == 0) {
         return pick_best(c, seen, err);
     }
-    return container_pick_parse(m->host, m->arena, c->format, c->gpus ? c->gpus : "all", &c->pick,
-                                err);
+    return container_pick_parse(m->host, m, c->format, c->gpus ? c->gpus : "all", &c->pick, err);
 }
 
 /* The path of this executable, or NULL. */

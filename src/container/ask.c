@@ -30,12 +30,11 @@ static void use_wsl(struct container_work *w)
 
 /* ------------------------------------------------------------------ which GPU */
 
-static enum container_gpu host_container_gpu(const struct host *h)
+static enum container_gpu host_container_gpu(const struct container_work *w)
 {
-    const struct host_gpu *best = host_usable_gpu(h);
-    for (size_t i = 0; !best && i < h->gpus.n; i++) {
-        best = host_gpu_counts(&h->gpus.items[i]) ? &h->gpus.items[i] : NULL;
-    }
+    const struct host *h = w->q->host;
+    const struct host_gpu *picked = w->s->pick->devices.n ? w->s->pick->devices.items[0].gpu : NULL;
+    const struct host_gpu *best = picked ? picked : container_gpu_for(h, w->q->model);
     if (h->wsl.is_wsl.state == HOST_YES && h->wsl.dxg.state == HOST_YES) {
         return CONTAINER_WSL;
     }
@@ -143,7 +142,7 @@ static void take_pick(struct container_work *w)
     struct gm_err err;
     w->s->pick = w->q->pick;
     if (!w->s->pick &&
-        container_pick_parse(w->q->host, w->a, w->q->format, "all", all, &err) == 0) {
+        container_pick_parse(w->q->host, w->q->model, w->q->format, "all", all, &err) == 0) {
         w->s->pick = all;
     }
 }
@@ -155,7 +154,7 @@ void container_ask(struct container_work *w)
     if (way == CONTAINER_BY_NONE) {
         return;
     }
-    w->s->gpu = w->s->pick->none ? CONTAINER_NO_GPU : host_container_gpu(w->q->host);
+    w->s->gpu = w->s->pick->none ? CONTAINER_NO_GPU : host_container_gpu(w);
     container_work_note_unknown(w);
     if (!w->s->pick->none) {
         repair_host(w);

@@ -32,6 +32,10 @@ void container_set(struct container_work *w, const char *name, const char *value
 bool container_uses_package(const struct model *m, const char *const *names, size_t n,
                             const char **ret);
 
+/* The GPU whose vendor's settings the container gets: of the one vendor that the application asks
+ * for, if the host has any of it; else of the first that programs can use. NULL: none (pick.c). */
+const struct host_gpu *container_gpu_for(const struct host *h, struct model *m);
+
 /* Everything about the GPU and the driver (ask.c). */
 void container_ask(struct container_work *w);
 

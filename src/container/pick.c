@@ -158,12 +158,39 @@ static int pick_take_word(struct parsing *p, struct str word)
 
 /* ------------------------------------------------------------------ all of them */
 
-static enum host_vendor only_vendor(const struct host *h)
+/* The first GPU of a vendor (HOST_OTHER: of any) that programs can use, else that they should be
+ * able to use. */
+static const struct host_gpu *first_of(const struct host *h, enum host_vendor vendor)
 {
-    const struct host_gpu *best = host_usable_gpu(h);
-    for (size_t i = 0; !best && i < h->gpus.n; i++) {
-        best = host_gpu_counts(&h->gpus.items[i]) ? &h->gpus.items[i] : NULL;
+    const struct host_gpu *counts = NULL;
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        const struct host_gpu *g = &h->gpus.items[i];
+        bool is = vendor == HOST_OTHER || g->vendor == vendor;
+        if (is && g->usable == HOST_YES) {
+            return g;
+        }
+        counts = !counts && is && host_gpu_counts(g) ? g : counts;
     }
+    return counts;
+}
+
+const struct host_gpu *container_gpu_for(const struct host *h, struct model *m)
+{
+    const struct host_gpu *own = NULL;
+    size_t n = 0;
+    for (enum host_vendor v = HOST_NVIDIA; v < HOST_OTHER; v++) {
+        const char *who = NULL;
+        if (diag_asks_for_gpu(m, v, &who)) {
+            own = first_of(h, v);
+            n++;
+        }
+    }
+    return n == 1 && own ? own : first_of(h, HOST_OTHER);
+}
+
+static enum host_vendor only_vendor(const struct host *h, struct model *m)
+{
+    const struct host_gpu *best = container_gpu_for(h, m);
     return best ? best->vendor : HOST_NVIDIA;
 }
 
@@ -176,10 +203,10 @@ static void take_all(struct parsing *p)
     }
 }
 
-int container_pick_parse(const struct host *h, struct arena *a, enum container_format format,
+int container_pick_parse(const struct host *h, struct model *m, enum container_format format,
                          const char *text, struct container_pick *ret, struct gm_err *err)
 {
-    struct parsing p = {h, a, only_vendor(h), format, ret, err};
+    struct parsing p = {h, m->arena, only_vendor(h, m), format, ret, err};
     int rc = 0;
     *ret = (struct container_pick){0};
     if (strcmp(text, "all") == 0) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "kb/serves.h"
+#include "model/gpu.h"
 #include "model/package.h"
 #include "py/dist.h"
 #include "py/env.h"
@@ -199,7 +200,9 @@ static void add_builds(struct container_work *w, const struct kb_drivers *d)
         const struct kb_compat *c = &compats.rows[i];
         const struct py_dist *x =
             is_built_for_cuda(c->package) ? py_env_by_dist(m->env, c->package) : NULL;
-        if (x && c->cuda_major > 0 && model_version_fits(w->a, c->versions, x->version)) {
+        enum model_build build = x ? model_build_of_dist(w->q->model, x) : MODEL_BUILD_UNKNOWN;
+        bool other = build == MODEL_BUILD_HIP || build == MODEL_BUILD_CPU;
+        if (x && !other && c->cuda_major > 0 && model_version_fits(w->a, c->versions, x->version)) {
             add_cuda(w, d, arena_printf(w->a, "%d", c->cuda_major),
                      arena_printf(w->a, "%s %s was built for it", c->package, x->version));
         }

@@ -199,8 +199,12 @@ static const char *for_build(struct arena *a, struct str command)
 
 /* Lines of a Dockerfile for a command of a shell: what it exports is LD_LIBRARY_PATH
  * (diag_prepend_folders()), a variable of the image. */
-static void add_lines(struct container_work *w, const char *command, const char *reason)
+static void add_lines(struct container_work *w, const struct diag_repair *repair,
+                      const char *summary)
 {
+    const char *command = repair->command;
+    const char *reason =
+        repair->before ? arena_printf(w->a, "%s %s", summary, repair->before) : summary;
     struct str rest = str_of(command);
     size_t at = str_find(rest, " && export ");
     struct diag_variable v;
@@ -262,6 +266,15 @@ static void note_build(struct container_work *w)
     }
 }
 
+/* Settings that give a program a GPU are of no use to one that was not built for it. */
+static void note_build_of_program(struct container_work *w, const struct diag_finding *f)
+{
+    if (f->severity == DIAG_WARNING && w->q->format != CONTAINER_DOCKERFILE &&
+        (f->cause == DIAG_BUILD_OTHER_VENDOR || f->cause == DIAG_BUILD_WITHOUT_GPU)) {
+        container_note(w, arena_printf(w->a, "The settings do not repair: %s", f->summary));
+    }
+}
+
 /* NVIDIA's hook and runtime refuse the container then; engines with a CDI specification do not. */
 static void note_requirement(struct container_work *w, const struct diag_finding *f)
 {
@@ -290,6 +303,7 @@ static void repair_image(struct container_work *w)
         struct diag_variable v;
         bool done = finding_is_settled(w, f);
         note_requirement(w, f);
+        note_build_of_program(w, f);
         if (f->severity != DIAG_ERROR || f->stage == DIAG_STAGE_MACHINE) {
             continue;
         }
@@ -300,7 +314,7 @@ static void repair_image(struct container_work *w)
                 add_variable(w, &v, f->summary);
                 done = true;
             } else if (repair->kind == DIAG_REPAIR_PACKAGE && repair->command) {
-                add_lines(w, repair->command, f->summary);
+                add_lines(w, repair, f->summary);
                 done = true;
             }
         }

@@ -162,8 +162,8 @@ bool container_is_user(const char *user);
 
 /* The GPUs that a text names: "all", or a list of numbers (as nvidia-smi counts), UUIDs, MIG
  * instances ("0:1", "MIG-..."), and for kubernetes one MIG profile ("mig-1g.10gb"). GM_ERR_USAGE:
- * it names none, or one that is not here. `h` is judged; all in the arena. */
-int container_pick_parse(const struct host *h, struct arena *a, enum container_format format,
+ * it names none, or one that is not here. `h` is judged; all in the model's arena. */
+int container_pick_parse(const struct host *h, struct model *m, enum container_format format,
                          const char *text, struct container_pick *ret, struct gm_err *err) GM_CHECK;
 
 /* The one GPU of the host. */

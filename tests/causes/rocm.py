@@ -5,6 +5,7 @@ each release since 4.7. See cases.py.
 """
 
 import json
+import re
 
 from build import merged
 from cases import case
@@ -297,3 +298,54 @@ def packages_that_are_not_known(exe, folder, show):
 def torch_of_rocm(t):
     t.torch_for("hip", "6.4.43482", "2.9.0", needed=["libtorch_hip.so"], rpath="$ORIGIN/lib")
     t.put(t.site + "/torch/lib/libtorch_hip.so", hip_library("libtorch_hip.so", "gfx1100"))
+
+
+# ---- a machine with a GPU of each vendor ------------------------------------------------------
+
+def of_rocm(t):
+    t.ctranslate2("4.8.1", needed=HIP, rpath="/opt/rocm/lib")
+
+
+def of_cuda(t):
+    t.ctranslate2("4.8.1")
+    t.put(t.site + LIBRARY, cuda_library(LIBRARY.rsplit("/", 1)[1], CT2))
+
+
+def torch_of_cuda(t):
+    t.torch_for("cuda", "12.4", needed=["libcuda.so.1"])
+
+
+@answer
+def settings_that_follow_the_binary(exe, folder, show):
+    """A container gets the GPU that its application is built for, and no package of the other
+    vendor's is named; with applications for both, the first GPU's."""
+    table = ((BOTH, (of_rocm,), "/dev/kfd", "nvidia"), (BOTH, (of_cuda,), "--gpus", "/dev/kfd"),
+             (BOTH, (torch_of_rocm,), "/dev/kfd", "nvidia"),
+             (BOTH, (of_rocm, torch_of_cuda), "--gpus", "/dev/kfd"),
+             (BOTH, (), "--gpus", "/dev/kfd"), (RX7900XTX, (of_cuda,), "/dev/kfd", "nvidia-ctk"),
+             (RX7900XTX, (of_cuda,), "is a build for CUDA; it does not use", "nvidia-ctk"),
+             (RTX3060, (of_rocm,), "is a build for ROCm: it cannot be imported", "hiprand"),
+             (RTX3060, (of_rocm,), "CUDA of the image: unknown", "hiprand"))
+    for i, (machine, builders, wanted, forbidden) in enumerate(table):
+        tree = Tree(folder / str(i)).python().machine(machine)
+        for build in builders:
+            build(tree)
+        top = str(tree.top)
+        status, text, _ = run(exe, ["container", "docker", "--root", top, "--host", top, "/opt/venv"])
+        if show:
+            print(status, text)
+        if status != 0 or wanted not in text or forbidden in text:
+            yield "%d: status %d, without %s or with %s: %s" % (i, status, wanted, forbidden, text)
+
+
+@answer
+def lines_that_need_a_repository_first(exe, folder, show):
+    """AMD's packages are in no list that an image has: the lines of a Dockerfile say it too."""
+    tree = Tree(folder / "tree").python().machine(RX7900XTX)
+    of_rocm(tree)
+    top = str(tree.top)
+    _, text, _ = run(exe, ["container", "dockerfile", "--root", top, "--host", top, "/opt/venv"])
+    if show:
+        print(text)
+    if not re.search(r"first add that of the release.*\n#\s+RUN .*hiprand", text):
+        yield text
