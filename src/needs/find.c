@@ -338,6 +338,24 @@ bool needs_gpu_serves(const struct needs *n, const struct host_gpu *g)
 
 /* ------------------------------------------------------------------ all of it */
 
+/* What a library needs that is not loaded here is not seen. */
+static void add_failed_imports(struct model *m, struct needs *ret)
+{
+    for (size_t i = 0; i < m->processes.n; i++) {
+        const struct model_process *p = m->processes.items[i];
+        for (size_t k = 0; k < p->attempts.n; k++) {
+            const struct model_attempt *at = &p->attempts.items[k];
+            if (at->failed && at->required && at->phase == MODEL_IMPORT && at->package) {
+                put_once(m->arena, &ret->unknown,
+                         arena_printf(m->arena,
+                                      "what else %s needs: it cannot be imported here (gpumend "
+                                      "check says why)",
+                                      at->package));
+            }
+        }
+    }
+}
+
 void needs_find(struct model *m, bool is_image, struct needs *ret)
 {
     bool unknown = false;
@@ -361,6 +379,7 @@ void needs_find(struct model *m, bool is_image, struct needs *ret)
                  "whether a node's GPU may use the target's own libcuda (forward compatibility is "
                  "for data-centre GPUs)");
     }
+    add_failed_imports(m, ret);
     find_cuda(m, &objects, ret);
     find_gfx(m, &objects, ret);
     for (size_t i = 0; i < objects.n; i++) {

@@ -349,3 +349,15 @@ def lines_that_need_a_repository_first(exe, folder, show):
         print(text)
     if not re.search(r"first add that of the release.*\n#\s+RUN .*hiprand", text):
         yield text
+
+
+@answer
+def needs_of_what_does_not_load(exe, folder, show):
+    """The loader stops at the first library that is missing; the others say what is needed."""
+    tree = Tree(folder / "tree").python().machine(RTX3060)
+    of_rocm(tree)
+    status, text, _ = run(exe, ["needs", "--root", str(tree.top), "/opt/venv"])
+    if show:
+        print(text)
+    if status != 0 or "AMD (asked for by" not in text or "cannot be imported here" not in text:
+        yield "status %d: %s" % (status, text)
