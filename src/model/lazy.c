@@ -25,27 +25,59 @@ static size_t past_string(struct str s, size_t at)
     return s.n;
 }
 
-static bool waits(struct str line)
+static bool is_blank(char c)
 {
-    static const char modules[] = "__lazy_modules__";
-    if (str_starts(line, modules)) {
-        struct str rest = {line.s + sizeof modules - 1, line.n - (sizeof modules - 1)};
-        rest = str_trim(rest);
-        return rest.n && (*rest.s == '=' || *rest.s == ':');
+    return c == ' ' || c == '\t' || c == '\f';
+}
+
+static bool is_of_word(char c)
+{
+    return c == '_' || str_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* A word, and what follows it behind blanks and ends of lines that are joined. */
+static struct str cut_word(struct str *rest)
+{
+    size_t n = 0;
+    while (n < rest->n && is_of_word(rest->s[n])) {
+        n++;
     }
-    return str_starts(line, "lazy import ") || str_starts(line, "lazy from ");
+    struct str word = {rest->s, n};
+    while (n < rest->n) {
+        bool joined = rest->s[n] == '\\' && n + 1 < rest->n && rest->s[n + 1] == '\n';
+        if (!joined && !is_blank(rest->s[n])) {
+            break;
+        }
+        n += joined ? 2 : 1;
+    }
+    *rest = (struct str){rest->s + n, rest->n - n};
+    return word;
+}
+
+/* Whether the statement that begins here is one, or sets the list. */
+static bool waits(struct str rest)
+{
+    struct str word = cut_word(&rest);
+    if (str_is(word, "__lazy_modules__")) {
+        bool adds = str_starts(rest, "+=");
+        return adds || str_starts(rest, ":") || (str_starts(rest, "=") && !str_starts(rest, "=="));
+    }
+    bool lazy = str_is(word, "lazy");
+    word = cut_word(&rest);
+    return lazy && (str_is(word, "import") || str_is(word, "from"));
 }
 
 size_t model_lazy_line(struct str source, struct str *ret_line)
 {
     size_t number = 1;
-    bool fresh = true; // nothing but blanks on this line so far
+    bool fresh = true; // a statement may begin here
     for (size_t i = 0; i < source.n;) {
         char c = source.s[i];
         struct str rest = {source.s + i, source.n - i}, line = {0};
-        if (fresh && c != ' ' && c != '\t' && c != '\n') {
+        bool ends = c == '\n' || c == ';' || c == ':';
+        if (fresh && !ends && !is_blank(c)) {
             fresh = false;
-            if (str_line(&rest, &line) && waits(line)) {
+            if (waits(rest) && str_line(&rest, &line)) {
                 *ret_line = str_trim(line);
                 return number;
             }
@@ -58,7 +90,7 @@ size_t model_lazy_line(struct str source, struct str *ret_line)
                 next++;
             }
         }
-        fresh = fresh || c == '\n';
+        fresh = fresh || ends;
         for (; i < next && i < source.n; i++) {
             number += source.s[i] == '\n';
         }

@@ -25,6 +25,16 @@ static const struct {
     {"x = '#'\nlazy import b # why\n", "lazy import b # why", 2},
     {"__lazy_modules__ = [\"b\"]\nimport b\n", "__lazy_modules__ = [\"b\"]", 1},
     {"print(__lazy_modules__)\n__lazy_modules__.append(1)\n", NULL, 0},
+    /* What CPython 3.15.2 takes for one. */
+    {"lazy\timport b\n", "lazy\timport b", 1},
+    {"lazy  from b import (\n  c)\n", "lazy  from b import (", 1},
+    {"lazy \\\n import b\n", "lazy \\", 1},
+    {"\flazy import b\n", "lazy import b", 1},
+    {"import os; lazy import b\n", "lazy import b", 1},
+    {"x\nif x: lazy import b\n", "lazy import b", 2},
+    {"__lazy_modules__: list = [\"b\"]\n", "__lazy_modules__: list = [\"b\"]", 1},
+    {"x = []\n__lazy_modules__ += x\n", "__lazy_modules__ += x", 2},
+    {"raise lazy from e\nx: lazy = 1\n__lazy_modules__ == 1\nlazyimport = 1\n", NULL, 0},
     {"\"\"\"never closed\nlazy import b\n", NULL, 0},
 };
 
