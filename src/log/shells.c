@@ -120,6 +120,34 @@ const char *log_windows_command(struct arena *a, const char *command)
     return strchr(command, '"') ? NULL : arena_printf(a, "cmd.exe /c \"%s\"", command);
 }
 
+/* NAME=$(...) or NAME="$(...)" as a command. */
+static bool is_assignment(struct str s)
+{
+    size_t n = 0;
+    while (n < s.n && (str_is_letter(s.s[n]) || s.s[n] == '_')) {
+        n++;
+    }
+    struct str value = {s.s + n, s.n - n};
+    return n && (str_starts(value, "=$(") || str_starts(value, "=\"$("));
+}
+
+bool log_is_for_sh(const char *command)
+{
+    static const char *const signs[] = {"${", "$((", "; do ", ". /etc/os-release"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        if (strstr(command, signs[i])) {
+            return true;
+        }
+    }
+    bool assigns = false;
+    struct str rest = str_of(command);
+    while (!assigns && rest.n) {
+        assigns = is_assignment(str_trim(rest));
+        (void)str_cut(&rest, ';');
+    }
+    return assigns;
+}
+
 bool log_is_powershell(const char *command)
 {
     return command && strncmp(command, "$env:", 5) == 0;

@@ -12,6 +12,10 @@
  * In the arena, or `command` itself. */
 const char *log_windows_command(struct arena *a, const char *command);
 
+/* Whether it is a command that sh, bash and zsh read and fish does not: ${NAME:+...}, $((...)),
+ * NAME=$(...), a loop of theirs, a file of assignments that is read in. */
+bool log_is_for_sh(const char *command);
+
 /* Whether it is a command (not NULL) that PowerShell alone reads. */
 bool log_is_powershell(const char *command);
 

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "log/shells.h"
 #include "report/windows_check.h"
 
 enum {
@@ -406,6 +407,7 @@ static void repairs_text(const struct out *o, const struct report_log *l,
                          const struct log_candidate *c)
 {
     size_t shown = l->all_repairs || c->n_repairs < REPAIRS_FEW ? c->n_repairs : REPAIRS_FEW;
+    bool for_sh = false;
     for (size_t i = 0; i < shown; i++) {
         const struct log_repair *r = &c->repairs[i];
         bool say_for = l->result->platform == LOG_ANY && r->platform != LOG_ANY;
@@ -415,7 +417,11 @@ static void repairs_text(const struct out *o, const struct report_log *l,
                     : r->text);
         if (r->command) {
             out_print(o, OUT_BOLD, "              %s\n", str_printable(l->arena, r->command));
+            for_sh = for_sh || log_is_for_sh(r->command);
         }
+    }
+    if (for_sh) {
+        explain_item(o, l, "in fish", "Start bash first: a command above is for bash, zsh and sh.");
     }
     if (shown < c->n_repairs) {
         explain_item(o, l, "",

@@ -6,7 +6,8 @@
 No command of kb/failures has a word that the reader has to replace (PROGRAM, FOLDER, <name>, ...): a
 {field} is filled from the text or the knowledge base, and a command whose fields are not known is
 left out. Then every log of corpus/ and threads.jsonl and every collected case is explained, and each
-command that a shell reads must be one for `bash -n`, without a field that was left open. A command for
+command that a shell reads must be one for `bash -n`, without a field that was left open; the answer
+says which `fish -n` does not read. A command for
 Windows must mean the same to the command prompt and to PowerShell, or its sentence names the one that
 is meant. filled.jsonl has a log for
 each rule of what fills a command, puts one first, or decides by evidence: the first repair's command
@@ -125,6 +126,22 @@ def printed_faults(commands):
             yield f"{name}: bash does not read {command!r}: {done.stderr.strip()}"
 
 
+def fish_faults(exe, folder, commands):
+    """A command that fish does not read is printed with a line that says so."""
+    script = folder / "command.fish"
+    for command, (name, log) in sorted(commands.items()):
+        if WINDOWS.search(command):
+            continue
+        script.write_text(command + "\n", encoding="utf-8")
+        reads = subprocess.run(["fish", "-n", str(script)], capture_output=True, check=False)
+        if not reads.returncode:
+            continue
+        done = subprocess.run([exe, "explain", "--all", "-"], input=log.encode(errors="replace"),
+                              capture_output=True, check=False, timeout=TOOL_S)
+        if b"\n  in fish   " not in done.stdout:
+            yield f"{name}: fish does not read {command!r}, and nothing says so"
+
+
 def windows_faults(repairs):
     """Commands that one of the shells of Windows does not read: command -> (sentence, log)."""
     for command, (says, name) in sorted(repairs.items()):
@@ -153,18 +170,23 @@ def main():
         sys.exit(__doc__)
     exe = str(Path(sys.argv[1]).resolve())
     rows = corpus.own() + (corpus.collected() or []) + corpus.read(HERE / "threads.jsonl")
-    commands, of_windows = {}, {}
+    commands, of_windows, logs = {}, {}, {}
     with tempfile.TemporaryDirectory(prefix="gpumend-explain-") as folder:
         for row, answer in zip(rows, answers(exe, Path(folder), [row["log"] for row in rows])):
             for repair in answer["repairs"]:
                 if repair["command"]:
                     commands.setdefault(repair["command"], row["id"])
+                    logs.setdefault(repair["command"], (row["id"], row["log"]))
                     if answer["platform"] == "windows" and repair["platform"] in ("any", "windows"):
                         of_windows.setdefault(repair["command"], (repair["text"], row["id"]))
         filled = corpus.read(HERE / "filled.jsonl")
         told = answers(exe, Path(folder), [row["log"] for row in filled])
         wrong = [f"{row['rule']}: {answer['entry']}: {answer['repairs'][:1]}"
                  for row, answer in zip(filled, told) if not is_filled(row, answer)]
+        if shutil.which("fish"):
+            wrong += fish_faults(exe, Path(folder), logs)
+        else:
+            print("SKIP commands in fish: it is not installed")
         if shutil.which("patchelf"):
             wrong += edited_in_place(Path(folder))
         else:

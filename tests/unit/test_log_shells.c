@@ -58,8 +58,36 @@ static void test_commands(void **state)
     arena_release(&a);
 }
 
+/* fish has NAME=value program, export NAME=value and $(...), and none of the others. */
+static void test_for_sh(void **state)
+{
+    static const struct {
+        const char *command;
+        bool for_sh;
+    } cases[] = {
+        {"export A=/x${A:+:$A}", true},
+        {"V=$(cut -d. -f1 /x) && echo $V", true},
+        {"true; d=\"$(ls)\"; echo \"$d\"", true},
+        {"echo \"[0-$(($(nproc)-1))]\"", true},
+        {"for d in /x/*; do ls $d; done", true},
+        {"true; . /etc/os-release; echo $ID", true},
+        {"A=1 program", false},
+        {"export A=1 B=$PATH", false},
+        {"export A=$(nproc)", false},
+        {"sudo apt-get install linux-headers-$(uname -r) && nvidia-smi", false},
+        {"cmake -DX=$(nproc)", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (log_is_for_sh(cases[i].command) != cases[i].for_sh) {
+            fail_msg("%s", cases[i].command);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_commands)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_commands),
+                                       cmocka_unit_test(test_for_sh)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
