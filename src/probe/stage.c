@@ -69,7 +69,7 @@ const struct probe_stage probe_stages[] = {
      .quick = true,
      .api = PROBE_API_CUDA_DRIVER,
      .title = "driver version",
-     .shows = "the driver's versions match",
+     .shows = "the driver states its CUDA version",
      .means = "The driver's library and kernel module are of different versions, so the GPU cannot "
               "be used until they match; neither the GPU nor the environment is at fault."},
     {.name = "driver-init",
