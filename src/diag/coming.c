@@ -164,6 +164,9 @@ static struct coming coming_with(struct diag *d, const char *package, const char
     struct coming out = {diag_quote(d, arena_printf(d->a, "%s%s", package, versions)), ""};
     const struct kb_release *r =
         d->m->env ? diag_release_for(d, package, versions, diag_glibc_here(d)) : NULL;
+    if (r && strcmp(package, "torch") == 0) {
+        out.words = arena_printf(d->a, "%s%s", out.words, diag_torch_others(d, r->version));
+    }
     struct kb_compats rows;
     struct gm_err err;
     if (!r || kb_compats(d->m->kb, &rows, &err) < 0) {

@@ -195,6 +195,8 @@ const char *diag_pip(struct diag *d, const char *arguments);
 /* A command that installs this release of torch in this build: "cu118". */
 const char *diag_torch_command(struct diag *d, const char *release, const char *build);
 bool diag_is_torch_family(const char *name); // torch, torchvision, torchaudio
+/* The others that are installed, for this release of torch: " torchvision 'torchaudio==2.8.*'". */
+const char *diag_torch_others(struct diag *d, const char *release);
 /* The same for "pip uninstall". */
 const char *diag_pip_remove(struct diag *d, const char *packages);
 

@@ -234,8 +234,45 @@ static void repair_unread(struct diag *d, struct diag_finding *f, const char *ve
     }
 }
 
-/* "torch 2.15 (build cu132)" from the index that pip uses; or another build of the installed
- * release, or of the newest. */
+/* From the index that pip uses. */
+static void repair_plain(struct diag *d, struct diag_finding *f, const struct kb_build *plain,
+                         const char *version, const struct diag_target *targets, size_t n)
+{
+    /* What is installed may be of the same version, in another build. */
+    bool again = version && model_version_fits(d->a, plain->versions, version);
+    bool native = build_covers(plain, targets, n, (struct kb_isa){0});
+    const char *package = plain->package, *series = diag_series(d, plain);
+    diag_repair(
+        d, f, DIAG_REPAIR_PACKAGE,
+        diag_release_command(d, again ? "--force-reinstall " : "", package, plain->versions),
+        "Install %s %s, whose build for %s (%s) has %s for it%s.", package, series,
+        plain->cuda ? "CUDA" : "ROCm", plain->cuda ? plain->cuda : plain->rocm,
+        native ? "code" : "PTX that this driver compiles",
+        again ? "" : diag_pinned_text(d, package, series));
+}
+
+/* From elsewhere. `version`: the one that is installed, where the build is of it; or NULL. */
+static void repair_other(struct diag *d, struct diag_finding *f, const struct kb_build *other,
+                         const char *version, const char *pinned)
+{
+    struct str rest = str_of(version ? version : diag_series(d, other));
+    const char *release = str_dup(d->a, str_cut(&rest, '+'));
+    if (strcmp(other->package, "torch") == 0) {
+        /* A series without its last number: the newest of it. */
+        const char *wanted = version ? release : arena_printf(d->a, "%s.*", release);
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_torch_command(d, wanted, other->build),
+                    "Install the %s build of torch %s (by uv, which knows PyTorch's builds)%s.",
+                    other->build, release, pinned);
+        return;
+    }
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
+                "Install the build of %s %s for %s %s (%s), which its project publishes "
+                "outside pip's default index.",
+                other->package, release, other->cuda ? "CUDA" : "ROCm",
+                other->cuda ? other->cuda : other->rocm, other->build);
+}
+
+/* Another build of the installed release or, from pip's index or elsewhere, of the newest. */
 bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *package,
                        const struct diag_target *targets, size_t n)
 {
@@ -246,38 +283,19 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
         version ? diag_build_for(d, package, version, false, targets, n) : NULL;
     const struct kb_build *other =
         same ? same : diag_build_for(d, package, NULL, false, targets, n);
-    if (plain) {
-        /* What is installed may be of the same version, in another build. */
-        bool again = version && model_version_fits(d->a, plain->versions, version);
-        bool native = build_covers(plain, targets, n, (struct kb_isa){0});
-        diag_repair(
-            d, f, DIAG_REPAIR_PACKAGE,
-            diag_release_command(d, again ? "--force-reinstall " : "", package, plain->versions),
-            "Install %s %s, whose build for %s (%s) has %s for it.", package, diag_series(d, plain),
-            plain->cuda ? "CUDA" : "ROCm", plain->cuda ? plain->cuda : plain->rocm,
-            native ? "code" : "PTX that this driver compiles");
+    bool is_torch = strcmp(package, "torch") == 0;
+    if (is_torch && same) { // what is built for this release stays
+        repair_other(d, f, same, version, "");
     }
-    if (other) {
-        bool is_torch = strcmp(package, "torch") == 0;
-        struct str rest = str_of(same ? version : diag_series(d, other));
-        const char *release = str_dup(d->a, str_cut(&rest, '+'));
-        /* A series without its last number: the newest of it. */
-        const char *wanted = same ? release : arena_printf(d->a, "%s.*", release);
-        const char *pinned = same ? "" : diag_pinned_text(d, package, release);
+    if (plain) {
+        repair_plain(d, f, plain, version, targets, n);
+    }
+    if (other && !(is_torch && same)) {
+        const char *pinned = same ? "" : diag_pinned_text(d, package, diag_series(d, other));
         if (is_torch && *pinned && version && targets->gfx) {
             repair_unread(d, f, version, targets);
         }
-        if (is_torch) {
-            diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_torch_command(d, wanted, other->build),
-                        "Install the %s build of %s %s (by uv, which knows PyTorch's builds)%s.",
-                        other->build, package, release, pinned);
-        } else {
-            diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
-                        "Install the build of %s %s for %s %s (%s), which its project publishes "
-                        "outside pip's default index.",
-                        package, release, other->cuda ? "CUDA" : "ROCm",
-                        other->cuda ? other->cuda : other->rocm, other->build);
-        }
+        repair_other(d, f, other, same ? version : NULL, pinned);
     }
     return plain || other;
 }

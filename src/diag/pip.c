@@ -8,6 +8,7 @@
 #include "diag/internal.h"
 #include "diag/wanted.h"
 #include "host/manager.h"
+#include "model/package.h"
 #include "py/dist.h"
 
 static bool uses_uv(const struct model *m)
@@ -135,21 +136,33 @@ bool diag_is_torch_family(const char *name)
     return found;
 }
 
+static bool has_dist(const struct diag *d, const char *name)
+{
+    return d->m->env && py_env_by_dist(d->m->env, name);
+}
+
+/* torchvision's metadata name its torch; torchaudio's do not. */
+const char *diag_torch_others(struct diag *d, const char *release)
+{
+    const char *audio = arena_printf(d->a, "torchaudio%s", model_torchaudio_pair(d->a, release));
+    return arena_printf(d->a, "%s%s%s", has_dist(d, "torchvision") ? " torchvision" : "",
+                        has_dist(d, "torchaudio") ? " " : "",
+                        has_dist(d, "torchaudio") ? diag_quote(d, audio) : "");
+}
+
 /* uv knows where PyTorch serves each build from (its option --torch-backend; uv, "Using uv with
- * PyTorch"); pip would need the address. It chooses the releases of the others. */
+ * PyTorch"); pip would need the address. */
 const char *diag_torch_command(struct diag *d, const char *release, const char *build)
 {
-    const char *again = "", *others = "";
-    for (size_t i = 1; i < N_TORCH_FAMILY; i++) {
-        if (d->m->env && py_env_by_dist(d->m->env, torch_family[i])) {
+    const char *again = "";
+    for (size_t i = 0; i < N_TORCH_FAMILY; i++) {
+        if (i == 0 || has_dist(d, torch_family[i])) {
             again = arena_printf(d->a, "%s --reinstall-package %s", again, torch_family[i]);
-            others = arena_printf(d->a, "%s %s", others, torch_family[i]);
         }
     }
-    return arena_printf(d->a,
-                        "uv pip install --python %s --reinstall-package torch%s "
-                        "--torch-backend=%s torch==%s%s",
-                        python_of(d->m), again, build, diag_quote(d, release), others);
+    return arena_printf(d->a, "uv pip install --python %s%s --torch-backend=%s torch==%s%s",
+                        python_of(d->m), again, build, diag_quote(d, release),
+                        diag_torch_others(d, release));
 }
 
 const char *diag_pip(struct diag *d, const char *arguments)

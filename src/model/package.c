@@ -1,5 +1,6 @@
 #include "model/package.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------ torch/version.py */
@@ -56,6 +57,13 @@ const struct model_torch *model_torch(struct model *m)
 /* ------------------------------------------------------------------ whose file */
 
 enum { RECORD_BYTES_MAX = 32 << 20 };
+
+const char *model_torchaudio_pair(struct arena *a, const char *version)
+{
+    const char *dot = strchr(version, '.');
+    int major = atoi(version), minor = dot ? atoi(dot + 1) : 0;
+    return major > 2 || minor >= 11 ? ">=2.11" : arena_printf(a, "==%d.%d.*", major, minor);
+}
 
 enum py_answer model_is_own_file(struct model *m, const struct py_dist *dist, const char *path)
 {

@@ -18,6 +18,13 @@ struct model_torch {
 /* Never NULL; without torch nothing in it is known. Read once. */
 const struct model_torch *model_torch(struct model *m);
 
+/* The releases of torchaudio for one of torch, and those of torch for one of torchaudio, as pip
+ * takes them: up to 2.10 each is for the other's of its number; 2.11 is for that of torch and later
+ * ones. */
+#define MODEL_TORCHAUDIO_SOURCE                                                                    \
+    "https://docs.pytorch.org/audio/2.11.0/installation.html (Compatibility Matrix)"
+const char *model_torchaudio_pair(struct arena *a, const char *version);
+
 /* Whether the file at `path` (below the distribution's site folder) is the one that the
  * distribution brought, by the size that its RECORD has: where two packages bring one path, the
  * last one installed wins. PY_UNKNOWN when the file or its row is not there. */

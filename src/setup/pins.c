@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kb/serves.h"
+#include "model/package.h"
 #include "py/requirement.h"
 #include "setup/finder.h"
 
@@ -106,16 +107,6 @@ static void compat_needs(const struct finder *f, const struct kb_release *r, nee
     }
 }
 
-/* Up to 2.10 each torchaudio is for the torch of its number; 2.11 is for that and later ones. */
-#define TORCHAUDIO_SOURCE                                                                          \
-    "https://docs.pytorch.org/audio/2.11.0/installation.html (Compatibility Matrix)"
-static const char *audio_torch(const struct finder *f, const char *version)
-{
-    const char *dot = strchr(version, '.');
-    int minor = dot ? atoi(dot + 1) : 0;
-    return minor >= 11 ? ">=2.11" : arena_printf(f->a, "==%d.%d.*", atoi(version), minor);
-}
-
 static struct plan_solve_release pinned_release(const struct finder *f, const struct kb_release *r)
 {
     need_list needs = {0};
@@ -142,7 +133,8 @@ static struct plan_solve_release pinned_release(const struct finder *f, const st
         VEC_PUSH(f->a, &needs, numpy);
     }
     if (strcmp(r->package, "torchaudio") == 0) {
-        need_add(f, &needs, "torch", audio_torch(f, r->version), TORCHAUDIO_SOURCE);
+        need_add(f, &needs, "torch", model_torchaudio_pair(f->a, r->version),
+                 MODEL_TORCHAUDIO_SOURCE);
     }
     if (f->device == CHOOSE_DEVICE_CUDA && plain && setup_is_engine(f, r->package)) {
         compat_needs(f, r, &needs);

@@ -341,7 +341,7 @@ def family_of_torch(t, bad, **requires):
 @case("build-for-other-vendor", "cpu-only-build", "torch", severity="warning",
       repair=r"\AInstall the rocm7\.2 build of torch 2\.11 .by uv, which knows PyTorch's builds.\.\n"
              r".* --reinstall-package torch --reinstall-package torchvision --reinstall-package "
-             r"torchaudio --torch-backend=rocm7\.2 torch=='2\.11\.\*' torchvision torchaudio$")
+             r"torchaudio --torch-backend=rocm7\.2 torch=='2\.11\.\*' torchvision 'torchaudio>=2\.11'$")
 def family_of_cuda_torch_on_amd(t, bad):
     family_of_torch(t, bad)
 
@@ -352,6 +352,18 @@ def family_of_cuda_torch_on_amd(t, bad):
 def pinned_cuda_torch_on_amd(t, bad):
     """Another package asks for the release that is there."""
     family_of_torch(t, bad, pinner=["torch~=2.5.0"])
+
+
+@case("gpu-code-missing", "arch-unsupported", "libtorch_cuda.so",
+      repair=r"\AInstall the cu126 build of torch 2\.8\.0 .*\n.*torch==2\.8\.0 torchvision 'torchaudio==2\.8\.\*'\n"
+             r"Install torch 2\.7, .*; pinner declares torch~=2\.8\.0, which that release does not meet\.\n"
+             r".*pip install 'torch>=2\.7,<2\.8' torchvision 'torchaudio==2\.7\.\*'$")
+def another_build_of_the_same_torch(t, bad):
+    """torchaudio does not name its torch: the newest would be taken, which is for 2.11 and later."""
+    torch_with(t, GTX1080, CU130 if bad else CU121, cuda="12.8", version="2.8.0")
+    for name, requires in (("torchvision", ()), ("torchaudio", ()), ("pinner", ("torch~=2.8.0",))):
+        t.put("%s/%s/__init__.py" % (t.site, name), "")
+        t.dist(name, "0.23.0", [name + "/__init__.py"], requires=requires)
 
 
 @case("build-for-other-vendor", "cpu-only-build", "torch", severity="warning", repair="torch>=",
