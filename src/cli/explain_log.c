@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "cli/explain.h"
+#include "cli/input.h"
 #include "cli/limit.h"
 #include "cli/windows_tree.h"
 #include "diag/finding.h"
@@ -295,9 +296,10 @@ static int feed_file(struct explain *e, struct reading *r, struct arena *a)
 static void explain_file(struct explain *e, const char *file)
 {
     bool standard = strcmp(file, "-") == 0;
-    int fd = standard ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    const char *why = NULL;
+    int fd = standard ? STDIN_FILENO : cli_open_input(file, &why);
     if (fd < 0) {
-        add_status(e, cli_fail(CLI_CANNOT, "explain: %s: %s", file, strerror(errno)));
+        add_status(e, cli_fail(CLI_CANNOT, "explain: %s: %s", file, why));
         return;
     }
     struct arena a;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "cli/input.h"
 
 /* A whole file, or standard input, up to a limit above that of any document. */
 static int read_all(struct arena *a, FILE *file, struct str *ret)
@@ -28,14 +29,17 @@ int cli_read_snapshot(const char *command, const char *name, struct arena *a, st
 {
     struct str text;
     struct gm_err err;
-    FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
+    const char *why = NULL;
+    bool standard = strcmp(name, "-") == 0;
+    int fd = standard ? -1 : cli_open_input(name, &why);
+    FILE *file = standard ? stdin : fd >= 0 ? fdopen(fd, "rb") : NULL;
     int rc = file ? read_all(a, file, &text) : -1;
-    int saved = errno;
-    if (file && file != stdin) {
+    why = why ? why : strerror(errno);
+    if (file && !standard) {
         (void)fclose(file); // was only read
     }
     if (rc < 0) {
-        return cli_fail(CLI_CANNOT, "%s: %s: %s", command, name, strerror(saved));
+        return cli_fail(CLI_CANNOT, "%s: %s: %s", command, name, why);
     }
     rc = snapshot_decode(ret, a, text.s, text.n, &err);
     if (rc < 0) {

@@ -195,6 +195,27 @@ def report_faults(exe, top):
         yield "there is memory enough for each"
 
 
+def input_faults(exe, top):
+    """A pipe without a writer is waited for a while, memory devices not at all; what comes through a
+    pipe, late too, is read."""
+    line = "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory"
+    fifo = top / "fifo"
+    os.mkfifo(fifo)
+    for words in (["explain"], ["check", "--snapshot"]):
+        for name, says in ((fifo, "no program opened for writing"), ("/dev/zero", "it is a device")):
+            done = subprocess.run([str(exe), *words, str(name)], capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL, timeout=60, check=False)
+            if done.returncode != 3 or says not in done.stderr:
+                yield f"{words[0]} {name}: status {done.returncode}: {done.stderr}"
+    for shell in (f"exec {exe} explain <(sleep 1; echo '{line}')", f"exec {exe} explain - <<< '{line}'",
+                  f"exec {exe} explain /dev/stdin <<< '{line}'",
+                  f"(sleep 1; echo '{line}' > {fifo}) & exec {exe} explain {fifo}"):
+        done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60,
+                              stdin=subprocess.DEVNULL, check=False)
+        if "libcudart.so.12" not in done.stdout:
+            yield f"{shell}: status {done.returncode}: {done.stdout}{done.stderr}"
+
+
 def journal_faults(exe, top):
     """Journals that are not all read are never "ok": 10001 of them, and one of 17 MiB."""
     main = top / "main"
@@ -548,7 +569,7 @@ def main():
         passed += 1
     for faults in (whole_faults, report_faults, journal_faults, folder_faults,
                    package_faults, cut_faults, conf_faults, mapped_faults, host_faults, bank_faults,
-                   question_faults):
+                   question_faults, input_faults):
         with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
             wrong = [why for why in faults(exe, Path(top)) if why]
         for why in wrong:
