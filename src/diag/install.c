@@ -118,15 +118,16 @@ static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
     }
 }
 
+/* With `whole`, only where each of the names has a package. */
 static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
-                              enum kb_manager manager)
+                              enum kb_manager manager, bool whole)
 {
     struct diag *d = w->d;
     const char *packages = "", *folders = "", *unknown = "", *vendor = NULL;
     if (diag_uses_manager(d, manager)) {
         wanted_of_manager(w, manager, &packages, &folders, &unknown, &vendor);
     }
-    if (!*packages) {
+    if (!*packages || (whole && *unknown)) {
         return;
     }
     if (*unknown) {
@@ -290,10 +291,14 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
     static const enum kb_manager managers[] = {KB_MANAGER_CONDA,  KB_MANAGER_PIP,
                                                KB_MANAGER_APT,    KB_MANAGER_DNF,
                                                KB_MANAGER_PACMAN, KB_MANAGER_ZYPPER};
-    for (size_t i = 0; i < sizeof managers / sizeof *managers; i++) {
-        /* Into an environment goes what its own managers know; the system has the rest. */
-        if (!d->m->env || i < 2 || f->repairs.n == before) {
-            repair_by_manager(f, &w, managers[i]);
+    enum { N_MANAGERS = sizeof managers / sizeof *managers };
+    /* What leaves a library missing is said only where nothing brings them all. */
+    for (size_t k = 0; k < 2 && f->repairs.n == before; k++) {
+        for (size_t i = 0; i < N_MANAGERS; i++) {
+            /* Into an environment goes what its own managers know; the system has the rest. */
+            if (!d->m->env || i < 2 || f->repairs.n == before) {
+                repair_by_manager(f, &w, managers[i], k == 0);
+            }
         }
     }
     if (diag_wanted_provider(&w, diag_wanted_provide(&w, x->name), KB_MANAGER_DRIVER)) {

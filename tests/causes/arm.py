@@ -275,6 +275,10 @@ def conda_for_servers_on_a_jetson(t, bad):
 
 def conda_environment(t, variant):
     jetson_app(t, "none")
+    conda_files(t, variant)
+
+
+def conda_files(t, variant, needed=(CUDA[0],)):
     site = t.prefix + "/lib/python3.11/site-packages"
     t.put(t.prefix + "/bin/python3.11", elf(None, interp="/lib/ld-linux-aarch64.so.1", **ARM))
     t.link(t.prefix + "/bin/python", "python3.11")
@@ -287,7 +291,7 @@ def conda_environment(t, variant):
         t.put(f"{t.prefix}/conda-meta/{name}.json",
               json.dumps({"name": plain, "version": version, "build": build, "files": files}))
     t.lib(t.prefix + "/lib/libcublas.so.12", **ARM)
-    t.lib(site + "/ctranslate2/_ext.cpython-311-aarch64-linux-gnu.so", soname=None, needed=["libcublas.so.12"],
+    t.lib(site + "/ctranslate2/_ext.cpython-311-aarch64-linux-gnu.so", soname=None, needed=list(needed),
           runpath="$ORIGIN/../../..", **ARM)
     t.put(site + "/ctranslate2/__init__.py", "")
     t.put(site + "/ctranslate2-4.8.5.dist-info/METADATA", "Metadata-Version: 2.1\nName: ctranslate2\nVersion: 4.8.5\n")
@@ -346,4 +350,17 @@ def torch_for_the_cpu_on_a_jetson(t, bad):
         t.put("/lib/ld-linux-aarch64.so.1", elf("ld-linux-aarch64.so.1", verdef=["GLIBC_PRIVATE"], **ARM))
         t.real("/sys/bus/pci/devices").mkdir(parents=True)
     torch_for_the_cpu(t, "2.8.0")
+    return {"args": ["--glibc", "2.35", "--page-size", "4096"]}
+
+
+@case("library-missing", "lib-missing", "libcublas.so.12", repair=r"(?s)\A(?!.*conda install).*'nvidia-cudss-cu1[23]")
+def libraries_of_which_conda_is_known_to_have_one(t, bad):
+    """What installs one of the two is no repair where something installs both."""
+    t.put("/lib/ld-linux-aarch64.so.1", elf("ld-linux-aarch64.so.1", verdef=["GLIBC_PRIVATE"], **ARM))
+    conda_files(t, "sbsa", (CUDA[0], "libcudss.so.0"))
+    if bad:
+        t.real(t.prefix + "/lib/libcublas.so.12").unlink()
+        t.real(t.prefix + "/conda-meta/libcublas-12.9.1.4-h1_0.json").unlink()
+    else:
+        t.lib(t.prefix + "/lib/libcudss.so.0", **ARM)
     return {"args": ["--glibc", "2.35", "--page-size", "4096"]}
