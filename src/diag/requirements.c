@@ -74,26 +74,36 @@ void diag_seen_where_imported(struct diag *d, struct diag_finding *f, const char
     }
 }
 
+/* All that a package lacks is one finding, so that one command installs it. */
 static void step_missing(struct diag *d, const struct py_dist *dist, const struct kb_import *row,
                          const struct kb_step *step)
 {
     const char *name = NULL, *specifiers = "", *need = step->package;
-    struct diag_finding *f =
-        diag_add(d, DIAG_REQUIREMENT_MISSING, need, need,
-                 arena_printf(d->a, "%s %s needs %s to %s, but it is not installed.",
-                              dist->name_normal, dist->version ? dist->version : "", need,
-                              step->phase == KB_PHASE_USE ? "work" : "be imported"));
-    f->stage = step->phase == KB_PHASE_USE ? DIAG_STAGE_USE : DIAG_STAGE_START;
+    struct diag_finding *f = diag_find(d, DIAG_REQUIREMENT_MISSING, need);
+    bool told = f != NULL;
+    f = f ? f
+          : diag_add(d, DIAG_REQUIREMENT_MISSING, dist->name_normal, need,
+                     arena_printf(d->a, "%s %s needs %s to %s, but it is not installed.",
+                                  dist->name_normal, dist->version ? dist->version : "", need,
+                                  step->phase == KB_PHASE_USE ? "work" : "be imported"));
+    bool is_new = f->evidence.n == 0;
+    enum diag_stage stage = step->phase == KB_PHASE_USE ? DIAG_STAGE_USE : DIAG_STAGE_START;
+    f->stage = is_new || stage < f->stage ? stage : f->stage;
+    diag_likewise(d, f, need);
     diag_seen_where_imported(d, f, dist->name);
-    diag_evidence(d, f, "%s imports it: knowledge base, row %s", dist->name_normal, row->id);
+    diag_evidence(d, f, "%s imports %s: knowledge base, row %s", dist->name_normal, need, row->id);
     if (diag_requirement(d, dist->name, need, &name, &specifiers)) {
-        diag_evidence(d, f, "its metadata declare %s%s", need, specifiers);
+        diag_evidence(d, f, "the metadata of %s declare %s%s", dist->name_normal, need, specifiers);
     }
     diag_evidence(d, f, "the program then says: ModuleNotFoundError: No module named '%s'",
                   module_of(d, need));
-    diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                diag_pip(d, diag_quote(d, arena_printf(d->a, "%s%s", need, specifiers))),
-                "Install it.");
+    const char *spec = diag_quote(d, arena_printf(d->a, "%s%s", need, specifiers));
+    if (is_new) {
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, spec), "Install what is missing.");
+    } else if (!told) {
+        struct diag_repair *r = &f->repairs.items[0];
+        r->command = arena_printf(d->a, "%s %s", r->command, spec);
+    }
 }
 
 static void rule_imports(struct diag *d, const struct py_dist *dist)

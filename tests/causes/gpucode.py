@@ -447,6 +447,18 @@ def import_of_what_is_not_there(t, bad):
     t.dist("faster-whisper", "1.2.0", [], requires=["av>=11", "ctranslate2<5,>=4.0"])
 
 
+@case("requirement-missing", "python-dep-conflict", "av", evidence="No module named 'onnxruntime'",
+      repair=r"pip install 'av>=11' 'tokenizers<1,>=0\.13' onnxruntime$")
+def imports_of_what_is_not_there(t, bad):
+    """All that a package lacks is one finding and one command."""
+    t.python().ctranslate2()
+    t.system_cublas()
+    for name in ("faster_whisper", *(() if bad else ("av", "tokenizers", "onnxruntime"))):
+        t.put(t.site + "/%s/__init__.py" % name, "")
+    t.dist("faster-whisper", "1.2.0", [], requires=["av>=11", "ctranslate2<5,>=4.0",
+                                                    "tokenizers<1,>=0.13"])
+
+
 @case("requirement-unmet", "python-dep-conflict", "torch", severity="note", repair="pip install sympy==1.13.1",
       evidence="sympy==1.13.1: 1.14.0 is installed")
 def pin_that_is_stricter_than_needed(t, bad):
