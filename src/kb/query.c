@@ -613,6 +613,35 @@ static void say_missing(struct ask *k, bool part)
     k->answer->hits.n = 0;
 }
 
+/* "is driver 535 too old for CUDA 12.4" is read as "new enough", and answered the other way round.
+ */
+static const char *asked_of_age(struct arena *a, const char *text)
+{
+    const struct str old = STR(" too old");
+    for (struct str rest = str_of(text); rest.n >= old.n; rest.s++, rest.n--) {
+        bool ends = rest.n == old.n || !str_is_letter(rest.s[old.n]);
+        if (ends && str_eq_nocase((struct str){rest.s, old.n}, old)) {
+            return arena_printf(a, "%.*s new enough%s", (int)(rest.s - text), text, rest.s + old.n);
+        }
+    }
+    return NULL;
+}
+
+static void say_age(struct ask *k)
+{
+    const char *text = k->answer->text;
+    bool yes = starts_with(text, "Yes");
+    if (yes || starts_with(text, "No")) {
+        text += yes ? 3 : 2;
+        text += *text == ',';
+        k->answer->text = arena_printf(k->a, "%s%s%s",
+                                       yes                         ? "No, it is not too old"
+                                       : strstr(text, "no longer") ? "No, it is too new"
+                                                                   : "Yes, it is too old",
+                                       *text == ' ' ? ":" : "", text);
+    }
+}
+
 static int read_question(struct kb *kb, const char *text, const char *const *given, size_t n_given,
                          struct question *ret, struct gm_err *err)
 {
@@ -630,7 +659,12 @@ int kb_ask(struct kb *kb, const char *text, const char *const *given, size_t n_g
     struct ask k = {.kb = kb, .a = kb->arena, .q = &q, .answer = ret};
     size_t missing = 0;
     *ret = (struct kb_answer){.text = "not known"};
-    int rc = read_question(kb, text, given, n_given, &q, err);
+    const char *of_age = asked_of_age(kb->arena, text);
+    int rc = read_question(kb, of_age ? of_age : text, given, n_given, &q, err);
+    if (rc == 0 && of_age && !q.values[KEY_DRIVER].n) {
+        of_age = NULL; // of others it is not known what too old means
+        rc = read_question(kb, text, given, n_given, &q, err);
+    }
     if (rc < 0) {
         return rc;
     }
@@ -643,9 +677,14 @@ int kb_ask(struct kb *kb, const char *text, const char *const *given, size_t n_g
         return rc;
     }
     const char *read_as = question_text(kb->arena, &q);
+    if (of_age && starts_with(read_as, "does ")) {
+        read_as = arena_printf(kb->arena, "does too old %s", read_as + 5);
+    }
     ret->read_as = q.area || !read_as[0] ? NULL : read_as;
     if (missing > 0 || !ret->known) {
         say_missing(&k, ret->known);
+    } else if (of_age) {
+        say_age(&k);
     }
     return 0;
 }
