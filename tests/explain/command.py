@@ -78,6 +78,19 @@ def long_prose(w):
         yield from status_is(w.run("-", given=text), wanted)
 
 
+def issue_form(w):
+    """Under a heading the only line is its value; a paragraph below it is not."""
+    for text, wanted in (("### TensorFlow version\n\n2.12.1\n\n### Other\n\nx\n", ["2.12.1"]),
+                         ("### TensorFlow version\n2.12.1\n", ["2.12.1"]),
+                         ("### TensorFlow version\n\n2.12.1\n\nis what I want\n", []),
+                         ("### TensorFlow version\n\n- 2.12.1\n", []),
+                         ("Some text\n\n2.12.1\n", [])):
+        facts = json.loads(w.run("--json", "-", given=text).stdout)["facts"]
+        found = [fact["tensorflow"] for fact in facts.get("tensorflow-named", [])]
+        if found != wanted:
+            yield f"{text!r}: {found}"
+
+
 def several(w):
     """Each log by itself; a cause counts most, then what could not be told."""
     for name, text in (("a", CERTAIN), ("b", NOT_GPU), ("c", NOTHING)):
@@ -280,7 +293,7 @@ def there(w):
 def main():
     exe = str(Path(sys.argv[1]).resolve())
     passed = failed = 0
-    for test in (piped, statuses, long_prose, several, cause_or_file, follow_file, follow_cut,
+    for test in (piped, statuses, long_prose, issue_form, several, cause_or_file, follow_file, follow_cut,
                  follow_cut_line,
                  follow_rotated, follow_rotated_at_once, follow_replaced_by_other, follow_stdin, here,
                  there):

@@ -319,6 +319,55 @@ static void by_its_first_bytes(void **state)
     }
 }
 
+#define AT(is64, type, field)                                                                      \
+    ((is64) ? offsetof(Elf64_##type, field) : offsetof(Elf32_##type, field))
+
+static void put_number(unsigned char *at, uint64_t value, size_t n)
+{
+    memcpy(at, &value, n); // of a little-endian file
+}
+
+static void put_section(unsigned char *at, bool is64, uint32_t name, uint64_t offset, uint64_t size)
+{
+    put_number(at + AT(is64, Shdr, sh_name), name, 4);
+    put_number(at + AT(is64, Shdr, sh_offset), offset, is64 ? 8 : 4);
+    put_number(at + AT(is64, Shdr, sh_size), size, is64 ? 8 : 4);
+}
+
+/* Three headers behind that of the file: of no section, of a section, and of the names. */
+static void sections_of_both_classes(void **state)
+{
+    (void)state;
+    static const char names[] = "\0.sec\0.shstrtab";
+    for (int is64 = 0; is64 < 2; is64++) {
+        unsigned char file[512] = {0};
+        size_t head = is64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);
+        size_t each = is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr), text = head + 3 * each;
+        memcpy(file, ELFMAG, SELFMAG);
+        file[EI_CLASS] = is64 ? ELFCLASS64 : ELFCLASS32;
+        file[EI_DATA] = ELFDATA2LSB;
+        file[EI_VERSION] = EV_CURRENT;
+        put_number(file + AT(is64, Ehdr, e_type), ET_DYN, 2);
+        put_number(file + AT(is64, Ehdr, e_machine), is64 ? EM_X86_64 : EM_386, 2);
+        put_number(file + AT(is64, Ehdr, e_version), EV_CURRENT, 4);
+        put_number(file + AT(is64, Ehdr, e_shoff), head, is64 ? 8 : 4);
+        put_number(file + AT(is64, Ehdr, e_shentsize), each, 2);
+        put_number(file + AT(is64, Ehdr, e_shnum), 3, 2);
+        put_number(file + AT(is64, Ehdr, e_shstrndx), 2, 2);
+        put_section(file + head + each, is64, 1, 7, 9);
+        put_section(file + head + 2 * each, is64, 6, text, sizeof names);
+        memcpy(file + text, names, sizeof names);
+
+        struct elf_image e;
+        uint64_t offset = 0, size = 0;
+        elf_image_parse(&arena, file, sizeof file, &e);
+        assert_true(elf_section(&e, ".sec", &offset, &size));
+        assert_int_equal(offset, 7);
+        assert_int_equal(size, 9);
+        assert_false(elf_section(&e, ".other", &offset, &size));
+    }
+}
+
 /* Each byte in turn becomes the values at which arithmetic goes wrong. */
 static void spoilt_at_every_byte(void **state)
 {
@@ -556,12 +605,19 @@ static void thread_locals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(thread_locals),        cmocka_unit_test(reads_every_kind),
-        cmocka_unit_test(cut_at_every_byte),    cmocka_unit_test(by_its_first_bytes),
-        cmocka_unit_test(two_dynamic_sections), cmocka_unit_test(spoilt_at_every_byte),
-        cmocka_unit_test(wild_headers),         cmocka_unit_test(wild_dynamic_tags),
-        cmocka_unit_test(no_loadable_segment),  cmocka_unit_test(what_is_no_elf),
-        cmocka_unit_test(stack_and_machines),   cmocka_unit_test(long_chains),
+        cmocka_unit_test(thread_locals),
+        cmocka_unit_test(reads_every_kind),
+        cmocka_unit_test(cut_at_every_byte),
+        cmocka_unit_test(by_its_first_bytes),
+        cmocka_unit_test(two_dynamic_sections),
+        cmocka_unit_test(spoilt_at_every_byte),
+        cmocka_unit_test(wild_headers),
+        cmocka_unit_test(wild_dynamic_tags),
+        cmocka_unit_test(sections_of_both_classes),
+        cmocka_unit_test(no_loadable_segment),
+        cmocka_unit_test(what_is_no_elf),
+        cmocka_unit_test(stack_and_machines),
+        cmocka_unit_test(long_chains),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }

@@ -13,7 +13,7 @@
 #include "image/heads.h"
 
 enum { FILE_SIZE = 0x1000, CONTAINER_AT = 0x108, ENTRIES = 3, PAYLOAD = 200 };
-enum { CUT_AT = 0x800, FALSE_AT = 0xc00 };
+enum { LIST_AT = 0x500, LIST_SIZE = 24, CUT_AT = 0x800, FALSE_AT = 0xc00 };
 
 static unsigned char file[FILE_SIZE];
 static enum { ANY, HEADER, PAYLOAD_OF } kinds[FILE_SIZE]; // what each byte is of
@@ -40,6 +40,20 @@ static void put_entry(size_t at, uint64_t payload, uint64_t arch)
     mark(at, FATBIN_ENTRY, HEADER);
 }
 
+/* A list is all header: what it says of the entries stands behind its own. */
+static void put_list(size_t at)
+{
+    put(LIST_AT, FATBIN_MAGIC, 4), put(LIST_AT + 4, 1, 2);
+    put(LIST_AT + 6, FATBIN_HEADER, 2);
+    put(LIST_AT + 8, 2 * FATBIN_ENTRY + LIST_SIZE + PAYLOAD, 8);
+    mark(LIST_AT, FATBIN_HEADER, HEADER);
+    put_entry(at, 0, 0);
+    put(at, FATBIN_LIST, 2), put(at + 4, FATBIN_ENTRY + LIST_SIZE, 4);
+    mark(at + FATBIN_ENTRY, LIST_SIZE, HEADER);
+    put_entry(at + FATBIN_ENTRY + LIST_SIZE, PAYLOAD, 80);
+    mark(at + 2 * FATBIN_ENTRY + LIST_SIZE, PAYLOAD, PAYLOAD_OF);
+}
+
 /* A container of three entries among bytes that are not zero; one whose last entry claims to
  * be longer than it, up to behind what follows; and the magic alone. */
 static void make(void)
@@ -53,6 +67,7 @@ static void make(void)
         put_entry(at, PAYLOAD, 80 + i);
         mark(at + FATBIN_ENTRY, PAYLOAD, PAYLOAD_OF);
     }
+    put_list(LIST_AT + FATBIN_HEADER);
     put(CUT_AT, FATBIN_MAGIC, 4), put(CUT_AT + 4, 1, 2);
     put(CUT_AT + 6, FATBIN_HEADER, 2), put(CUT_AT + 8, 2 * each, 8);
     mark(CUT_AT, FATBIN_HEADER, HEADER);

@@ -31,7 +31,11 @@ static const struct line lines[] = {
     {"liby.so.1", "/v3/liby.so.1", HERE, NAMED(1)},
     {"liby.so.1", "/v2/liby.so.1", HERE, NAMED(0)},
     {"liby.so.1", "/lib/liby.so.1", HERE, 0},
+    {"libx.so.09.1", "/lib/libx.so.09.1", HERE, 0}, // behind the name that it begins with
     {"libx.so.09", "/lib/libx.so.09", HERE, 0},
+    {"libm.so.6.0.2", "/lib/libm.so.6.0.2", HERE, 0},
+    {"libm.so.6.0.1", "/lib/libm.so.6.0.1", HERE, 0},
+    {"libm.so.6.0", "/lib/libm.so.6.0", HERE, 0},
     {"libm.so.6", "/lib32/libm.so.6", OTHER, 0},
     {"libm.so.6", "/lib/libm.so.6", HERE, 0},
     {"libm.so.6", "/lib/second/libm.so.6", HERE, 0},
@@ -155,6 +159,9 @@ static void finds(void **state)
         {"libx.so.9", 36, 2, 0, "/lib/libx.so.09", "/lib/libx.so.09"}, // digits are numbers
         {"libx.so.009", 36, 2, 0, "/lib/libx.so.09", "/lib/libx.so.09"},
         {"libm.so.6", 36, 2, 0, "/lib/libm.so.6", "/lib/libm.so.6"},
+        {"libm.so.6.0", 36, 2, 0, "/lib/libm.so.6.0", "/lib/libm.so.6.0"},
+        {"libm.so.6.0.2", 36, 2, 0, "/lib/libm.so.6.0.2", "/lib/libm.so.6.0.2"},
+        {"libx.so.9.1", 36, 2, 0, "/lib/libx.so.09.1", "/lib/libx.so.09.1"},
         {"liby.so.1", 36, 2, 0, "/v3/liby.so.1", "/v3/liby.so.1"},
         {"liby.so.1", 36, 1, 0, "/v2/liby.so.1", "/v3/liby.so.1"},
         {"liby.so.1", 36, 0, 0, "/lib/liby.so.1", "/v3/liby.so.1"},
