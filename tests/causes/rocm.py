@@ -361,3 +361,20 @@ def needs_of_what_does_not_load(exe, folder, show):
         print(text)
     if status != 0 or "AMD (asked for by" not in text or "cannot be imported here" not in text:
         yield "status %d: %s" % (status, text)
+
+
+@answer
+def explain_without_the_other_vendor(exe, folder, show):
+    """A library of ROCm is in no package of NVIDIA's; one of CUDA's is named with it."""
+    tree = Tree(folder / "tree").python().machine(RX7900XTX)
+    log = folder / "log"
+    for name in (*HIP, "librocblas.so.5", "libMIOpen.so.1", "libcublas.so.12"):
+        log.write_text("ImportError: %s: cannot open shared object file: No such file or directory\n"
+                       % name)
+        for where in (["--root", str(tree.top)], []):
+            _, text, _ = run(exe, ["explain", *where, str(log)])
+            if show:
+                print(text)
+            named = "nvidia-cu" in text or "CUDA toolkit" in text or "base image of that CUDA" in text
+            if named != ("cublas" in name) or name not in text:
+                yield "%s: %s" % (name, text)
