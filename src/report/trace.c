@@ -279,10 +279,11 @@ void report_trace_text(const struct out *o, struct arena *a, const struct watch_
     }
     if (c->n_foreseen + c->n_not_made) {
         fprintf(o->file,
-                "of %zu loads that check predicts for this program, %zu %s seen, %zu as "
+                "of %zu %s that check predicts for this program, %zu %s seen, %zu as "
                 "predicted\n",
-                c->n_foreseen + c->n_not_made, c->n_foreseen, plural(c->n_foreseen, "was", "were"),
-                c->n_as_foreseen);
+                c->n_foreseen + c->n_not_made,
+                plural(c->n_foreseen + c->n_not_made, "load", "loads"), c->n_foreseen,
+                plural(c->n_foreseen, "was", "were"), c->n_as_foreseen);
     }
     for (size_t i = 0; i < c->notes.n; i++) {
         out_print(o, OUT_DIM, "note     ");

@@ -320,6 +320,9 @@ def words_of_why(lab):
     require(not missing and "=> not found" in shown, f"{missing} is not in\n{shown}")
     require("the loader says: libno.so: cannot open shared object file" in done.stderr, done.stderr)
     require("2 starts and dlopens in 1 process: 2 as the model says, 0 not" in done.stderr, done.stderr)
+    done = lab.text("/usr/bin/true")
+    count, word = re.search(r"^of (\d+) (\w+) that check predicts", done.stderr, re.M).groups()
+    require((word == "loads") == (count != "1"), done.stderr)
 
 
 @test
