@@ -69,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)pe_exports_visit(&e, see_export, &seen);
     (void)pe_export_find(&e, &(struct pe_symbol){.ordinal = 1});
     (void)pe_dependent_load_flags(&e);
+    (void)pe_is_arm64x(&e);
     (void)pe_version_read(&e);
     (void)pe_version_text(&arena, &e, "ProductVersion");
     for (uint32_t id = 0; id < 3; id++) {
