@@ -138,7 +138,7 @@ def without_memory(c, harm):
         failed += fix_without(n)[1] != 0
         c.call("undo")
         mend.as_before(w, "without allocation %d of %d" % (n, total))
-    # What is read for a look only may be lost without harm: its share differs as the places do.
+    # The others do without: what finds no room for the heads of files maps each file, for one.
     mend.expect(3 * failed > len(tried), "only %d of %d calls had no memory" % (failed, len(tried)))
     mend.expect(c.call("fix")["result"] == VERIFIED and w.works(), "a fix after these")
 
