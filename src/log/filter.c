@@ -19,7 +19,7 @@ struct filter {
     uint32_t bits[1u << WORDS_LOG2]; // by gram: see bit_of()
     struct piece *pieces;            // those of one slot side by side
     uint32_t *slots;                 // by hash: where its pieces begin, up to the next one's
-    uint32_t slot_mask;
+    uint32_t n_slots, slots_log2;
 };
 
 /* ------------------------------------------------------------------ hashing */
@@ -140,9 +140,10 @@ static struct piece piece_of(struct filter *f, size_t literal)
                           (uint8_t)at, (uint8_t)near,        (uint8_t)n};
 }
 
+/* The highest bits: lower ones do not depend on the last byte. */
 static uint32_t gram_slot(const struct filter *f, uint32_t gram)
 {
-    return hash(gram) >> 8 & f->slot_mask;
+    return hash(gram) >> (32 - f->slots_log2);
 }
 
 /* By counting: a slot's end is moved to its beginning as its pieces come. */
@@ -151,7 +152,7 @@ static void sort_pieces(struct filter *f, const struct piece *pieces, size_t n)
     for (size_t i = 0; i < n; i++) {
         f->slots[gram_slot(f, pieces[i].gram)]++;
     }
-    for (uint32_t i = 1; i <= f->slot_mask + 1; i++) {
+    for (uint32_t i = 1; i <= f->n_slots; i++) {
         f->slots[i] += f->slots[i - 1];
     }
     for (size_t i = 0; i < n; i++) {
@@ -163,13 +164,13 @@ struct filter *filter_build(struct arena *a, const char *const *literals, size_t
 {
     struct filter *f = arena_alloc(a, sizeof *f);
     struct piece *pieces = arena_array(a, n + 1, sizeof *pieces);
-    size_t slots = 1024;
-    while (slots < 2 * n && slots < 1 << 16) {
-        slots *= 2;
-    }
     f->literals = literals;
-    f->slot_mask = (uint32_t)slots - 1;
-    f->slots = arena_array(a, slots + 1, sizeof *f->slots);
+    f->slots_log2 = 10;
+    while (1u << f->slots_log2 < 2 * n && f->slots_log2 < 16) {
+        f->slots_log2++;
+    }
+    f->n_slots = 1u << f->slots_log2;
+    f->slots = arena_array(a, (size_t)f->n_slots + 1, sizeof *f->slots);
     f->pieces = arena_array(a, n + 1, sizeof *f->pieces);
     for (size_t i = 0; i < n; i++) {
         pieces[i] = piece_of(f, i);
@@ -230,8 +231,11 @@ static inline size_t next_candidate(const struct filter *f, const char *text, si
 {
     for (; at + AT_ONCE + GRAM <= end; at += AT_ONCE) {
         uint32_t found = 0;
+        uint64_t bytes;
+        memcpy(&bytes, text + at, sizeof bytes);
+        bytes |= 0x2020202020202020u;
         for (size_t i = 0; i < AT_ONCE; i++) {
-            found |= bit_of(f, gram_at(text + at + i));
+            found |= bit_of(f, (uint32_t)(bytes >> 8 * i));
         }
         if (found & 1) {
             break;
