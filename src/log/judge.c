@@ -96,6 +96,34 @@ static bool says_platform(const struct log_fact *f, enum log_platform platform)
     return value && strcmp(value, log_platform_name(platform)) == 0;
 }
 
+static bool shows_platform(const struct log_matched *m, enum log_platform platform)
+{
+    for (size_t i = 0; i < m->n_facts; i++) {
+        if (says_platform(m->facts[i], platform) && !log_fact_field(m->facts[i], "by")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Files and paths of Linux say more than the name of Windows, which stands in advice as well ("On
+ * Windows, try setting CUDA_PATH"). */
+static void drop_named_windows(struct log_matched *m)
+{
+    const struct log_fact **kept = arena_array(m->a, m->n_facts + 1, sizeof *kept);
+    size_t n = 0;
+    if (shows_platform(m, LOG_WINDOWS) || !shows_platform(m, LOG_LINUX)) {
+        return;
+    }
+    for (size_t i = 0; i < m->n_facts; i++) {
+        if (!says_platform(m->facts[i], LOG_WINDOWS)) {
+            kept[n++] = m->facts[i];
+        }
+    }
+    m->facts = kept;
+    m->n_facts = n;
+}
+
 /* The nearest one that the text names: a container or WSL shows marks of Linux too. */
 static enum log_platform matched_platform(const struct log_matched *m)
 {
@@ -418,6 +446,7 @@ void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact
     struct log_candidate *list = arena_array(a, r->n_rules * LOG_HELD_MAX + 1, sizeof *list);
     struct log_matched all = {.facts = facts, .n_facts = n_facts, .a = a, .rules = r};
     *ret = (struct log_result){.candidates = list, .facts = facts, .n_facts = n_facts};
+    drop_named_windows(&all);
     ret->platform = matched_platform(&all);
     for (size_t i = 0; i < r->n_rules; i++) {
         ret->n += hold_each(&all, &r->rules[i], ret->platform, &held[ret->n]);
