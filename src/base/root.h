@@ -22,6 +22,14 @@
 
 enum { ROOT_CUT_BYTES = 400 };
 
+/* A folder that files were asked for through a link, and where it leads (root_private.c). */
+struct root_link {
+    char from[256], to[256];
+    size_t n; // bytes of `from`; 0: none
+    uid_t owner, user;
+    bool leads, of_other;
+};
+
 struct root {
     int fd;           // O_PATH on the root folder, or -1
     const char *path; // as given; belongs to the caller and must outlive the root
@@ -36,7 +44,8 @@ struct root {
     struct root_folder *folder;               // see root_keep_folder(), or NULL
     /* What is open while an answer goes into an arena: root_close() closes it where the arena came
      * to its end then, and did not return. */
-    void *listing;   // DIR, or NULL
+    void *listing; // DIR, or NULL
+    struct root_link link;
     int reading;     // fd,
     bool is_reading; // if there is one
     struct arena walked;

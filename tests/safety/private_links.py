@@ -65,6 +65,24 @@ def faults(exe, name, other):
                     yield f"{name}, other {other}: {' '.join(command)} shows a closed file"
 
 
+def folder_faults(exe, other):
+    """A closed folder of packages is read through a link of our own, and not through another's."""
+    with tempfile.TemporaryDirectory() as top:
+        folder = Path(top)
+        folder.chmod(0o755)
+        env, place = folder / "env", folder / "place"
+        tree.environment(env)
+        (env / INFO / "METADATA").write_text(FILES[f"{INFO}/METADATA"])
+        place.mkdir(mode=0o700)
+        (env / SITE).rename(place / "site-packages")
+        (env / SITE).symlink_to(place / "site-packages")
+        if other:
+            os.lchown(env / SITE, OTHER, OTHER)
+        for command in COMMANDS[:3]:
+            if ("sesame" in run(exe, command, env)) == other:
+                yield f"a folder, other {other}: {' '.join(command)}"
+
+
 def main():
     exe = Path(sys.argv[1]).absolute()
     root = os.geteuid() == 0
@@ -77,6 +95,11 @@ def main():
             for fault in found:
                 print(f"FAIL {fault}")
             passed, failed = passed + (not found), failed + bool(found)
+    for other in (False, True)[: 1 + root]:
+        found = list(folder_faults(exe, other))
+        for fault in found:
+            print(f"FAIL {fault}")
+        passed, failed = passed + (not found), failed + bool(found)
     print(f"{passed} passed, {failed} failed, {0 if root else 1} skipped")
     return 1 if failed else 0
 
