@@ -406,6 +406,24 @@ static void take_document_line(struct log_rules *r, struct str raw, bool message
     count_line(r, s, message, c);
 }
 
+/* The last line of a warning of Python that begins here and goes over several lines: the one of the
+ * source that gave it ("  warnings.warn("), which Python prints below (warnings.py). 0: it is none.
+ */
+static uint64_t warning_end(struct str line, struct str rest, uint64_t number)
+{
+    enum { WARNING_LINES_MAX = 60 };
+    struct str next;
+    if (str_find(line, "Warning: ") == line.n || str_find(line, ".py:") == line.n) {
+        return 0;
+    }
+    for (size_t i = 0; i < WARNING_LINES_MAX && str_line(&rest, &next); i++) {
+        if (str_starts(str_trim(next), "warnings.warn(")) {
+            return number + i + 1;
+        }
+    }
+    return 0;
+}
+
 bool document_describes(struct log_rules *r, struct str head, const struct log_result *found,
                         bool by_place)
 {
@@ -419,7 +437,15 @@ bool document_describes(struct log_rules *r, struct str head, const struct log_r
     };
     struct counts c = {0};
     struct str line;
+    uint64_t warned = 0;
     for (uint64_t number = 1; str_line(&head, &line); number++) {
+        bool inside = number <= warned;
+        warned = inside ? warned : warning_end(line, head, number);
+        if (number <= warned) { // one message, whatever it says
+            c.output += !inside;
+            c.lines++;
+            continue;
+        }
         take_document_line(r, line, has_message(r, found, number, by_place), &c);
     }
     size_t document = c.document + (c.chat >= CHAT_MIN ? 2 * c.chat : 0);

@@ -91,6 +91,19 @@ def issue_form(w):
             yield f"{text!r}: {found}"
 
 
+def long_warning(w):
+    """A warning of Python gives advice over many lines: it is a program's all the same."""
+    said = "Could not load libtorchcodec. Likely causes:\n%s\nFFmpeg version 7: libavutil.so.59: cannot open " \
+           "shared object file: No such file or directory\n" % "\n".join(
+               "  %d. The part %d is not properly installed in your environment; see the table." % (n, n)
+               for n in range(1, 7))
+    for text, wanted in (("cpu\n/opt/io.py:48: UserWarning: \n%s  warnings.warn(\n" % said, False),
+                         ("cpu\n/opt/io.py:48: UserWarning: \n" + said, True), ("cpu\n" + said, True)):
+        doc = json.loads(w.run("--json", "-", given=text).stdout)
+        if doc["describes"] != wanted:
+            yield f"{text!r}: {doc['cause']}, {doc['describes']}"
+
+
 def several(w):
     """Each log by itself; a cause counts most, then what could not be told."""
     for name, text in (("a", CERTAIN), ("b", NOT_GPU), ("c", NOTHING)):
@@ -293,7 +306,7 @@ def there(w):
 def main():
     exe = str(Path(sys.argv[1]).resolve())
     passed = failed = 0
-    for test in (piped, statuses, long_prose, issue_form, several, cause_or_file, follow_file, follow_cut,
+    for test in (piped, statuses, long_prose, issue_form, long_warning, several, cause_or_file, follow_file, follow_cut,
                  follow_cut_line,
                  follow_rotated, follow_rotated_at_once, follow_replaced_by_other, follow_stdin, here,
                  there):
