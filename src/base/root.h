@@ -42,10 +42,10 @@ struct root {
     const struct root_operations *operations; // what answers; NULL: the file system itself
     struct snap *snap;                        // for what answers out of a record, or NULL
     struct root_folder *folder;               // see root_keep_folder(), or NULL
+    struct root_link link;
     /* What is open while an answer goes into an arena: root_close() closes it where the arena came
      * to its end then, and did not return. */
-    void *listing; // DIR, or NULL
-    struct root_link link;
+    void *listing;   // DIR, or NULL
     int reading;     // fd,
     bool is_reading; // if there is one
     struct arena walked;
