@@ -254,10 +254,11 @@ int cli_redirect_output(const char *command, const char *path)
     struct arena a;
     cli_arena_init(&a);
     const char *why = try_output(&a, path);
-    if (why) {
-        return cli_fail(CLI_CANNOT, "%s: %s: %s", command, path, why);
-    }
+    int rc = why ? cli_fail(CLI_CANNOT, "%s: %s: %s", command, path, why) : CLI_OK;
     arena_release(&a);
+    if (rc != CLI_OK) {
+        return rc;
+    }
     int kept = memfd_create("gpumend", MFD_CLOEXEC);
     pid_t child = kept < 0 ? -1 : fork();
     if (child < 0) {
