@@ -234,7 +234,7 @@ void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct di
 /* The row of what importing this distribution loads, or NULL. */
 const struct kb_import *diag_import_row(struct diag *d, const struct py_dist *dist);
 /* The installed package that declares a requirement of this name which the version does not meet;
- * NULL: there is none. ret: what it declares. */
+ * NULL: there is none. *ret_specifiers: what it declares. */
 const struct py_dist *diag_pinned_by(struct diag *d, const char *name, const char *version,
                                      const char **ret_specifiers);
 /* Whom another release would leave with a requirement that is not met, as a clause; "": nobody. */
