@@ -120,6 +120,14 @@ def of_nothing(exe, top):
           taken(exe, t) == (0, FOLDER + "/libx.so.1", []), taken(exe, t))
 
 
+def of_releases(exe, top):
+    """glibc looks below glibc-hwcaps from 2.33 on."""
+    t = world(top / "releases", cpuinfo(4))
+    for release, folder in (("2.32", FOLDER), ("2.33", V3), ("2.34", V3)):
+        status, path, _ = taken(exe, t, "--glibc", release)
+        check(f"why: glibc {release}", (status, path) == (0, folder + "/libx.so.1"), (status, path))
+
+
 def of_tunables(exe, top):
     """Which features are left is the loader's to say: not known, unless it is stated."""
     t = world(top / "tunables", cpuinfo(4))
@@ -331,7 +339,7 @@ def of_values(exe, top):
 def main():
     exe = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory(prefix="gpumend-cpu.") as folder:
-        for part in (of_cpuinfo, of_nothing, of_tunables, of_verdicts, of_entries, of_snapshots,
+        for part in (of_cpuinfo, of_nothing, of_releases, of_tunables, of_verdicts, of_entries, of_snapshots,
                      of_images, of_this_machine, of_pages,
                      of_machines, of_values):
             part(exe, Path(folder))
