@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "diag/internal.h"
+#include "host/parse.h"
 #include "model/gpu.h"
 
 static const struct {
@@ -35,21 +36,6 @@ struct taken {
     const char *value; // of the override, or NULL
 };
 
-/* "10.3.0" -> "gfx1030": major in decimal, minor and stepping in hexadecimal (KFD's numbers). */
-static const char *gfx_of(struct diag *d, const char *value)
-{
-    struct str rest = str_of(value);
-    uint64_t part[3] = {0};
-    for (size_t i = 0; i < 3; i++) {
-        if (!str_u64(str_cut(&rest, '.'), &part[i]) || part[i] > 15) {
-            return NULL;
-        }
-    }
-    return rest.s ? NULL
-                  : arena_printf(d->a, "gfx%u%x%x", (unsigned)part[0], (unsigned)part[1],
-                                 (unsigned)part[2]);
-}
-
 static struct taken taken_for(struct diag *d, const struct host_gpu *g)
 {
     const char *own = g->gfx.state == HOST_YES ? g->gfx.value : NULL;
@@ -59,7 +45,7 @@ static struct taken taken_for(struct diag *d, const struct host_gpu *g)
             return (struct taken){NULL, NULL};
         }
     }
-    const char *other = value && *value ? gfx_of(d, value) : NULL;
+    const char *other = value && *value ? host_parse_gfx_override(d->a, value) : NULL;
     return other ? (struct taken){other, value}
                  : (struct taken){value && *value ? NULL : own, NULL};
 }
@@ -141,7 +127,7 @@ static const char *override_for(struct diag *d, const struct ldso_object *o, con
         const struct kb_rocm *r = &rows.rows[i];
         bool fits = r->kind == KB_ROCM_OVERRIDE && r->verdict == KB_VERDICT_SAME_ISA && r->gfx.n &&
                     strcmp(r->gfx.items[0], own) == 0;
-        const char *gfx = fits ? gfx_of(d, r->override) : NULL;
+        const char *gfx = fits ? host_parse_gfx_override(d->a, r->override) : NULL;
         if (gfx && library_serves_gfx(d, o, gfx) == GPU_SERVES_NATIVE) {
             return r->override;
         }
@@ -173,7 +159,7 @@ static void add_repairs(struct diag *d, struct diag_finding *f, const struct fau
                     arena_printf(d->a, "export HSA_OVERRIDE_GFX_VERSION=%s", override),
                     "Let ROCm treat it as %s, which has the same instruction set; only a run can "
                     "confirm that it works.",
-                    gfx_of(d, override));
+                    host_parse_gfx_override(d->a, override));
     }
     struct diag_target target = {.gfx = own};
     if (!own || !fault->package || !diag_repair_build(d, f, fault->package, &target, 1)) {

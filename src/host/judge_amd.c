@@ -97,24 +97,11 @@ static bool has_kernels(const struct host_rocm *r, const char *gfx)
     return false;
 }
 
-/* "10.3.0" -> "gfx1030" */
-static const char *gfx_of_override(struct arena *a, const char *text)
-{
-    struct str rest = str_of(text);
-    uint64_t part[3];
-    for (size_t i = 0; i < 3; i++) {
-        if (!str_u64(str_cut(&rest, '.'), &part[i]) || part[i] > 15) {
-            return NULL;
-        }
-    }
-    return rest.s ? NULL : host_parse_gfx(a, part[0] * 10000 + part[1] * 100 + part[2]);
-}
-
 /* Says what an override does; returns the target that ROCm then takes the GPU for. */
 static const char *amd_override(struct judge *j, const char *value)
 {
     const struct host_gfx *own = host_gfx(j->g->gfx.value);
-    const char *gfx = gfx_of_override(j->arena, value);
+    const char *gfx = host_parse_gfx_override(j->arena, value);
     if (!gfx) {
         host_judge_add(
             j, "override-unreadable", HOST_YES,

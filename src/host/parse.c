@@ -164,6 +164,18 @@ const char *host_parse_gfx(struct arena *a, uint64_t version)
     return arena_printf(a, "gfx%u%x%x", (unsigned)major, (unsigned)minor, (unsigned)stepping);
 }
 
+const char *host_parse_gfx_override(struct arena *a, const char *text)
+{
+    struct str rest = str_of(text);
+    uint64_t part[3];
+    for (size_t i = 0; i < 3; i++) {
+        if (!str_u64(str_cut(&rest, '.'), &part[i]) || part[i] > 15) {
+            return NULL;
+        }
+    }
+    return rest.s ? NULL : host_parse_gfx(a, part[0] * 10000 + part[1] * 100 + part[2]);
+}
+
 /* Linux Documentation/filesystems/proc.rst, 3.5: ID parent major:minor root point options
  * [optional fields] - type source super-options */
 bool host_parse_mount(struct str line, struct host_mount *ret)

@@ -52,6 +52,10 @@ bool host_parse_cpu_list(struct str text, uint64_t *ret_count);
  * latter two as one hexadecimal digit each (kfd_device.c). NULL for 0 and what fits no name. */
 const char *host_parse_gfx(struct arena *a, uint64_t gfx_target_version);
 
+/* "gfx1030" for HSA_OVERRIDE_GFX_VERSION=10.3.0: three numbers of at most 15, as a name has one
+ * digit for each of the last two. NULL for another form. */
+const char *host_parse_gfx_override(struct arena *a, const char *text);
+
 /* A line of /proc/self/mountinfo: the fields that are used, escapes (\040) kept. */
 struct host_mount {
     struct str root, point, type, source, options;

@@ -60,6 +60,26 @@ static void nvrm_lines(void **state)
     }
 }
 
+/* HSA_OVERRIDE_GFX_VERSION: three numbers of one hexadecimal digit. */
+static void gfx_overrides(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *name;
+    } cases[] = {
+        {"10.3.0", "gfx1030"}, {"9.0.10", "gfx90a"}, {"11.0.15", "gfx110f"}, {"10.15.0", "gfx10f0"},
+        {"10.16.0", NULL},     {"10.3.16", NULL},    {"16.0.0", NULL},       {"0.0.0", NULL},
+        {"10.3", NULL},        {"10.3.0.1", NULL},   {"10.3.x", NULL},       {"", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *name = host_parse_gfx_override(&arena, cases[i].text);
+        if ((name || cases[i].name) &&
+            (!name || !cases[i].name || strcmp(name, cases[i].name) != 0)) {
+            fail_msg("%s: %s", cases[i].text, name ? name : "nothing");
+        }
+    }
+}
+
 /* gfx and the decimal major, then minor and stepping as hexadecimal digits. */
 static void gfx_names(void **state)
 {
@@ -277,11 +297,17 @@ static void keys_and_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nvrm_lines),         cmocka_unit_test(gfx_names),
-        cmocka_unit_test(cpu_lists),          cmocka_unit_test(bdfs),
-        cmocka_unit_test(so_versions),        cmocka_unit_test(mounts),
-        cmocka_unit_test(cgroups_and_quotas), cmocka_unit_test(devices_lists),
-        cmocka_unit_test(node_lines),         cmocka_unit_test(keys_and_tables),
+        cmocka_unit_test(nvrm_lines),
+        cmocka_unit_test(gfx_names),
+        cmocka_unit_test(gfx_overrides),
+        cmocka_unit_test(cpu_lists),
+        cmocka_unit_test(bdfs),
+        cmocka_unit_test(so_versions),
+        cmocka_unit_test(mounts),
+        cmocka_unit_test(cgroups_and_quotas),
+        cmocka_unit_test(devices_lists),
+        cmocka_unit_test(node_lines),
+        cmocka_unit_test(keys_and_tables),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }
