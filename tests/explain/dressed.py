@@ -14,13 +14,13 @@ import html
 import json
 import os
 import random
-import subprocess
 from pathlib import Path
+
+from noise import answer
 
 HERE = Path(__file__).resolve().parent
 ASKED = 40
 KEPT_BYTES = 16 << 10  # a longer text is read as it stands
-TOOL_S = 60
 
 
 def marked(mark):
@@ -48,14 +48,6 @@ DRESSINGS = {
 
 def rows(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def answer(exe, log):
-    done = subprocess.run([exe, "explain", "--json", "-"], input=log.encode(), check=False,
-                          capture_output=True, timeout=TOOL_S)
-    found = json.loads(done.stdout)
-    repairs = found["repairs"]
-    return found["entry"], (repairs[0]["text"], repairs[0]["command"]) if repairs else None
 
 
 def main():

@@ -488,6 +488,8 @@ def shared_faults(exe, w, top):
     mine, folder = World(exe, top / "shared-reports"), top / "sticky"
     folder.mkdir()
     folder.chmod(0o1777)
+    mask = os.umask(0o022)
+    os.umask(mask)
     for option, kind, owner in itertools.product(("--sarif", "--html"), ("file", "pipe", "new"),
                                                  (os.geteuid(), 12345)):
         path = folder / f"{kind}{option}-{owner}"
@@ -512,7 +514,7 @@ def shared_faults(exe, w, top):
             yield f"{path.name}: status {done.returncode}: {done.stderr}"
         if owner == os.geteuid() and path.stat().st_size < 10:
             yield f"{path.name}: not written, status {done.returncode}: {done.stderr}"
-        if owner == os.geteuid() and path.stat().st_mode & 0o777 != (0o604 if kind == "file" else 0o644):
+        if owner == os.geteuid() and path.stat().st_mode & 0o777 != (0o604 if kind == "file" else 0o666 & ~mask):
             yield f"{path.name}: mode {path.stat().st_mode:o}"
     if any(p.name.startswith(".") for p in folder.iterdir()):
         yield f"left over: {sorted(p.name for p in folder.iterdir())}"
