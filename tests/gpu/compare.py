@@ -21,6 +21,7 @@ import json
 import mmap
 import os
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -251,7 +252,7 @@ def compile_reader(build, folder):
     exe = folder / "dump"
     subprocess.run(["ninja", "-C", str(build), "src/libgpumend-rooms.a"], check=True,
                    stdout=subprocess.DEVNULL)
-    subprocess.run([os.environ.get("CC", "cc"), "-O2", "-std=gnu17", "-D_GNU_SOURCE",
+    subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-O2", "-std=gnu17", "-D_GNU_SOURCE",
                     "-I", str(TOP / "src"), str(TOP / "tests/gpu/dump.c"),
                     str(build / "src/libgpumend-rooms.a"), "-ljansson", "-lzstd", "-lz",
                     "-o", str(exe)], check=True)
