@@ -175,7 +175,7 @@ def this_machine(exe, folder, target):
     if run(exe, ["snapshot", *args])[1] != document:
         wrong.append("a second snapshot has other bytes")
     if shutil.which("strace"):
-        done = subprocess.run(["strace", "-f", "-e", "trace=openat,openat2,stat,newfstatat,readlink",
+        done = subprocess.run(["strace", "-f", "-s", "4096", "-e", "trace=openat,openat2,stat,newfstatat,readlink",
                                exe, "check", "--snapshot", "-"], input=document,
                               capture_output=True, cwd="/", check=False)
         # What the C library and jansson ask for in any program.
