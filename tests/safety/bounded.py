@@ -9,6 +9,7 @@ Each case has a bound of some ten times what it takes; without the limits it tak
 import json
 import os
 import resource
+import shlex
 import struct
 import subprocess
 import sys
@@ -207,9 +208,10 @@ def input_faults(exe, top):
                                   stdin=subprocess.DEVNULL, timeout=60, check=False)
             if done.returncode != 3 or says not in done.stderr:
                 yield f"{words[0]} {name}: status {done.returncode}: {done.stderr}"
-    for shell in (f"exec {exe} explain <(sleep 1; echo '{line}')", f"exec {exe} explain - <<< '{line}'",
-                  f"exec {exe} explain /dev/stdin <<< '{line}'",
-                  f"(sleep 1; echo '{line}' > {fifo}) & exec {exe} explain {fifo}"):
+    explain, pipe = f"exec {shlex.quote(str(exe))} explain", shlex.quote(str(fifo))
+    for shell in (f"{explain} <(sleep 1; echo '{line}')", f"{explain} - <<< '{line}'",
+                  f"{explain} /dev/stdin <<< '{line}'",
+                  f"(sleep 1; echo '{line}' > {pipe}) & {explain} {pipe}"):
         done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60,
                               stdin=subprocess.DEVNULL, check=False)
         if "libcudart.so.12" not in done.stdout:
