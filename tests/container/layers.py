@@ -211,7 +211,8 @@ def verified(build, podman, what, layers):
                            str(podman.folder), "--json"], capture_output=True, text=True, timeout=60, check=False)
     image = json.loads(done.stdout)["image"] if done.stdout else {}
     why = [layer["why"] for layer in image.get("unverified", [])]
-    linked = any(entry[0] == "l" for layer in layers for entry in layer)
+    # Behind ".." no name is followed either.
+    linked = any(entry[0] == "l" or ".." in entry[1].split("/") for layer in layers for entry in layer)
     reasons = "two names|cannot be opened" + "|through a link" * linked
     check(f"{what}: verified", image and all(re.search(reasons, w) for w in why),
           f"{json.dumps(layers)}\n  {why} {done.stderr}")
