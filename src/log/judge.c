@@ -106,15 +106,15 @@ static bool shows_platform(const struct log_matched *m, enum log_platform platfo
     return false;
 }
 
-/* Files and paths of Linux say more than the name of Windows, which stands in advice as well ("On
- * Windows, try setting CUDA_PATH"). */
+/* A mere mention of Windows may come from advice ("On Windows, try setting CUDA_PATH"): it does not
+ * count in a log that shows file names or paths of Linux. */
 static void drop_named_windows(struct log_matched *m)
 {
-    const struct log_fact **kept = arena_array(m->a, m->n_facts + 1, sizeof *kept);
-    size_t n = 0;
     if (shows_platform(m, LOG_WINDOWS) || !shows_platform(m, LOG_LINUX)) {
         return;
     }
+    const struct log_fact **kept = arena_array(m->a, m->n_facts + 1, sizeof *kept);
+    size_t n = 0;
     for (size_t i = 0; i < m->n_facts; i++) {
         if (!says_platform(m->facts[i], LOG_WINDOWS)) {
             kept[n++] = m->facts[i];

@@ -276,7 +276,7 @@ static void judge_text(struct log *l, struct arena *a, struct log_result *ret)
     }
 }
 
-/* Where each line has the same mark, what stands behind it is what a program printed. */
+/* If every line starts with the same mark, the program's output is what follows the mark. */
 static void judge_undressed(struct log *l, struct arena *a, struct log_result *ret)
 {
     struct dressed bare;
