@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------ torch/version.py */
+/* ------------------------------------------------------------------ torch */
 
 /* "cuda: Optional[str] = '12.4'" with the name "cuda": true, and '12.4' or NULL for None. */
 static bool assigned(struct arena *a, struct str line, const char *name, const char **ret)
@@ -54,16 +54,16 @@ const struct model_torch *model_torch(struct model *m)
     return ret;
 }
 
-/* ------------------------------------------------------------------ whose file */
-
-enum { RECORD_BYTES_MAX = 32 << 20 };
-
 const char *model_torchaudio_pair(struct arena *a, const char *version)
 {
     const char *dot = strchr(version, '.');
     int major = atoi(version), minor = dot ? atoi(dot + 1) : 0;
     return major > 2 || minor >= 11 ? ">=2.11" : arena_printf(a, "==%d.%d.*", major, minor);
 }
+
+/* ------------------------------------------------------------------ whose file */
+
+enum { RECORD_BYTES_MAX = 32 << 20 };
 
 enum py_answer model_is_own_file(struct model *m, const struct py_dist *dist, const char *path)
 {

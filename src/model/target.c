@@ -343,8 +343,9 @@ static int find_cpu(struct model_target *t, struct arena *a, const struct model_
 {
     struct root host;
     *ret = o->cpu;
-    if (o->host_path && open_host(o, &host, err) < 0) {
-        return -1;
+    int rc = o->host_path ? open_host(o, &host, err) : 0;
+    if (rc < 0) {
+        return rc;
     }
     if (!o->cpu && o->pid) {
         ldso_cpu_host(ldso_cpu_own_machine(), &t->cpu);
