@@ -53,11 +53,11 @@ static bool runtime_of(struct diag *d, const struct model_process *p, const stru
     return true;
 }
 
-static bool links_runtime(const struct ldso_object *o)
+/* Whether it asks for the runtime, which may be missing. */
+static bool needs_runtime(const struct ldso_object *o)
 {
-    for (size_t i = 0; i < o->deps.n; i++) {
-        const struct ldso_object *dep = o->deps.items[i];
-        if (starts_with(dep->soname ? dep->soname : path_base(dep->path), "libcudart")) {
+    for (size_t i = 0; o->file && i < o->file->image.n_needs; i++) {
+        if (starts_with(o->file->image.needs[i].name, "libcudart")) {
             return true;
         }
     }
@@ -70,7 +70,7 @@ static bool links_runtime(const struct ldso_object *o)
 static bool runtime_within(struct diag *d, const struct model_process *p,
                            const struct ldso_object *o, struct runtime *ret)
 {
-    const struct gpu_code *code = diag_cuda_library_package(o->path) && !links_runtime(o)
+    const struct gpu_code *code = diag_cuda_library_package(o->path) && !needs_runtime(o)
                                       ? model_gpu_code(d->m, o, GPU_READ_SECTIONS)
                                       : NULL;
     unsigned isa = 0;

@@ -218,7 +218,8 @@ static void repair_unread(struct diag *d, struct diag_finding *f, const char *ve
     }
     for (size_t i = 0; i < rows.n; i++) {
         const struct kb_build *b = &rows.rows[i];
-        if (strcmp(b->package, "torch") == 0 && b->rocm && !b->gfx.n && fits_python(d, b->python) &&
+        if (strcmp(b->package, "torch") == 0 && b->rocm && !b->gfx.n &&
+            fits_source(b, platform_of(d), false) && fits_python(d, b->python) &&
             model_version_fits(d->a, b->versions, version) &&
             (!best || version_compare(b->rocm, best->rocm) > 0)) {
             best = b;
