@@ -52,7 +52,7 @@ static void print_modules(void)
             CONTAINING_RECORD(e, LDR_DATA_TABLE_ENTRY, InMemoryOrderLinks);
         const char *path = narrow(m->FullDllName.Buffer);
         const char *base = strrchr(path, '\\');
-        bool ours = base && strncmp(base + 1, "tw", 2) == 0;
+        bool ours = base && _strnicmp(base + 1, "tw", 2) == 0;
         if (ours || (e != head->Flink && _strnicmp(path, "C:\\windows\\", 11) != 0)) {
             printf("\t%s", path);
         }

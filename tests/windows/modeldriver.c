@@ -4,8 +4,9 @@
  *
  * A line "functions 0" is for it alone: from the next world on, imported functions count as there.
  * A code whose cause is below the top, in an import, has an asterisk; one that comes of an export
- * that leads on to another DLL, a tilde. A DLL whose start is
- * "xor eax, eax; ret" refuses (tests/windows/wine.py); any other start counts as successful.
+ * that leads on to another DLL, and each after a DLL was unloaded to which one had led, or after a
+ * free amid DLLs that import one another, a tilde. A DLL whose start is "xor eax, eax; ret" refuses
+ * (tests/windows/wine.py); any other start counts as successful.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct state {
     struct winldr_process *process;
     struct winldr_module *loads[LOADS_MAX];
     int n_loads, world;
+    bool is_over; // what comes is not for Wine to judge
 };
 
 static bool refuses(const struct winldr_module *m, void *arg)
@@ -69,13 +71,60 @@ static bool is_forgotten(const struct state *s, const struct winldr_load *load)
     return any;
 }
 
+static bool is_loaded(const struct winldr_process *p, const struct winldr_module *m)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->modules.n; i++) {
+        any |= p->modules.items[i] == m;
+    }
+    return any;
+}
+
+/* Whether a DLL that an export had led to was unloaded: Wine keeps it, as it counts who loads it,
+ * but not for whom (find_forwarded_export). */
+static bool is_kept(const struct state *s)
+{
+    const struct winldr_process *p = s->process;
+    bool any = false;
+    for (size_t i = 0; i < p->requests.n; i++) {
+        const struct winldr_request *r = p->requests.items[i];
+        any |= r->is_forwarded && r->module && !is_loaded(p, r->module);
+    }
+    return any;
+}
+
+static bool imports(struct winldr_module *m, const struct winldr_module *wanted)
+{
+    bool any = false;
+    m->is_marked = true;
+    for (size_t i = 0; i < m->imports.n; i++) {
+        struct winldr_module *next = m->imports.items[i];
+        any |= next == wanted || (!next->is_marked && imports(next, wanted));
+    }
+    return any;
+}
+
+/* Whether loaded DLLs import one another: when such a circle is complete, Wine counts its first DLL
+ * as loaded once (load_dll), and unloads it although another one of the circle is in use. */
+static bool has_circle(const struct winldr_process *p)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->modules.n; i++) {
+        for (size_t j = 0; j < p->modules.n; j++) {
+            p->modules.items[j]->is_marked = false;
+        }
+        any |= imports(p->modules.items[i], p->modules.items[i]);
+    }
+    return any;
+}
+
 static void print_result(const struct state *s, const struct winldr_module *m, unsigned code,
                          const char *remark)
 {
     printf("%d.%d\t%u%s\t%s", s->world, s->n_loads, m ? 0 : code, remark, m ? m->path : "-");
     for (size_t i = 0; i < s->process->modules.n; i++) {
         const struct winldr_module *loaded = s->process->modules.items[i];
-        bool ours = strncmp(loaded->name, "tw", 2) == 0;
+        bool ours = strncasecmp(loaded->name, "tw", 2) == 0;
         if (ours || (i > 0 && strncasecmp(loaded->path, "C:\\windows\\", 11) != 0)) {
             printf("\t%s", loaded->path);
         }
@@ -88,8 +137,9 @@ static void perform_load(struct state *s, const char *name, unsigned flags)
     const struct winldr_load *load = winldr_load(s->process, name, flags);
     bool below = load->outcome == WINLDR_FAILED && load->blame != load->request;
     const struct winldr_request *blame = s->process->requests.items[load->blame];
-    bool led = load->outcome == WINLDR_FAILED &&
-               (blame->is_forwarded || blame->forwarder || is_forgotten(s, load));
+    bool led = s->is_over || is_kept(s) ||
+               (load->outcome == WINLDR_FAILED &&
+                (blame->is_forwarded || blame->forwarder || is_forgotten(s, load)));
     s->loads[s->n_loads] = load->module;
     if (load->outcome == WINLDR_UNKNOWN) {
         print_result(s, NULL, 0, "unknown");
@@ -110,6 +160,7 @@ static void begin_world(struct state *s, struct root *root, const struct winldr_
     winldr_files_open(&s->files, root, &s->arena, drives, n_drives);
     s->process = winldr_process_new(&s->files, &s->arena, &s->config);
     s->n_loads = 0;
+    s->is_over = false;
     s->world = world;
 }
 
@@ -137,6 +188,7 @@ static void obey(struct state *s, const char *verb, const char *value, const cha
     } else if (strcmp(verb, "load") == 0 && more) {
         perform_load(s, more, number);
     } else if (strcmp(verb, "free") == 0 && (int)number < s->n_loads && s->loads[number]) {
+        s->is_over |= has_circle(p);
         winldr_free(p, s->loads[number]);
         s->loads[number] = NULL;
     }

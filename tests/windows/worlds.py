@@ -6,13 +6,16 @@
 A world is a few folders with copies of a few DLLs (with other imports, for another machine, text
 files, folders with a DLL's name, hard links, links, names that differ in case), and lines that change
 what the loader searches (added folders, SetDllDirectory, SetDefaultDllDirectories, PATH, the working
-directory), load and free. tests/windows/driver.c does them under Wine, tests/windows/modeldriver.c in
+directory), load and free. One in four is dense: most of its DLLs are found, and it has more exports that
+lead on, loads by a path, and frees. tests/windows/driver.c does them under Wine, tests/windows/modeldriver.c in
 the model; each load is compared by its error code, the path of its module, and all modules that are
 loaded then, in their order. The seed is fresh, and printed.
 
 Wine is not Windows: a failure below the top (an import) is 126 whatever it is, and leaves behind what
 was loaded before it, so that a world ends there; so does one in which an export leads on to a DLL that
-is nowhere, or whose start says no (or that of a DLL it imports): Wine has a stub for it. What Wine does not have is in docs/windows.md.
+is nowhere, or whose start says no (or that of a DLL it imports): Wine has a stub for it. What an export has
+led to is never unloaded under Wine, so that a world ends where the model unloads it, as does one with a
+free while DLLs import one another. What Wine does not have is in docs/windows.md.
 """
 
 import argparse
@@ -49,6 +52,8 @@ class World:
         self.rng, self.number, self.top = rng, number, top
         self.folder = top / str(number)
         self.names = [f"tw{number}{c}.dll" for c in LETTERS[:rng.randint(2, 6)]]
+        self.is_dense = rng.random() < 0.25
+        self.folders = FOLDERS[:2] if self.is_dense else FOLDERS
         if rng.random() < 0.2:
             self.names.append(f"tw{number}bad.dll")
         self.shared = [top / "app", system, system.parent, system.parent / "system"]
@@ -56,7 +61,7 @@ class World:
         self.files = []
         for folder in FOLDERS:
             (self.folder / folder).mkdir(parents=True, exist_ok=True)
-        for _ in range(rng.randint(2, 12)):
+        for _ in range(rng.randint(8, 24) if self.is_dense else rng.randint(2, 12)):
             self.make_file()
         if with_default:
             self.lines.append(f"default\t{rng.choice(DEFAULTS):#x}")
@@ -66,7 +71,7 @@ class World:
     def some_folder(self):
         if self.rng.random() < 0.12:
             return self.rng.choice(self.shared)
-        return self.folder / self.rng.choice(FOLDERS)
+        return self.folder / self.rng.choice(self.folders)
 
     def make_file(self):
         rng = self.rng
@@ -77,7 +82,7 @@ class World:
         if any(entry.lower() == name.lower() for entry in os.listdir(folder)
                if entry.lower().startswith(f"tw{self.number}")):
             return
-        kind = rng.random()
+        kind = rng.choice([0, 0.1, 0.5, 0.5, 0.5, 0.5]) if self.is_dense else rng.random()
         if kind < 0.08 and self.files:
             os.link(rng.choice(self.files), path)
         elif kind < 0.12 and self.files:
@@ -92,7 +97,7 @@ class World:
             later = self.names[index + 1:]
             wanted = [any_case(rng, n) for n in later if rng.random() < 0.4]
             # By no link: Wine has no end of a circle.
-            leads = any_case(rng, rng.choice(later)) if later and rng.random() < 0.15 else None
+            leads = any_case(rng, rng.choice(later)) if later and rng.random() < (0.4 if self.is_dense else 0.15) else None
             path.write_bytes(wine.dll(wanted, machine, refuses="bad" in name.lower(),
                                       forward=leads and leads[:-4] + rng.choice([".f", ".f", leads[-4:] + ".f"])))
             if leads:
@@ -120,7 +125,7 @@ class World:
     def request(self):
         rng = self.rng
         name = rng.choice(self.names)
-        how = rng.random()
+        how = rng.uniform(0.4 if self.is_dense else 0, 1)
         if how < 0.5:
             name = any_case(rng, name)
             return name[:-4] if rng.random() < 0.2 else name
@@ -141,7 +146,8 @@ class World:
         rng = self.rng
         how = rng.random()
         if how < 0.5:
-            self.lines.append(f"load\t{rng.choice(FLAGS):#x}\t{self.request()}")
+            flags = rng.choice([0, 8, 8, 0x1100] if self.is_dense else FLAGS)
+            self.lines.append(f"load\t{flags:#x}\t{self.request()}")
         elif how < 0.62:
             self.lines.append("add\t" + ("Sub" if rng.random() < 0.05 else self.windows_folder()))
         elif how < 0.66:
@@ -159,7 +165,7 @@ class World:
             self.lines.append("path\t" + ";".join(folders))
         elif how < 0.86:
             self.lines.append("cd\t" + wine.windows_path(self.folder / rng.choice(["", *FOLDERS])))
-        elif how < 0.93:
+        elif how < (0.99 if self.is_dense else 0.93):
             loads = sum(line.startswith("load\t") for line in self.lines)
             if loads:
                 self.lines.append(f"free\t{rng.randrange(loads)}")
