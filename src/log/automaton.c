@@ -28,13 +28,15 @@ struct node {
 };
 
 struct state {
-    struct state *chain;      // of those with this hash
-    uint16_t *nodes;          // in ascending order
-    uint16_t n_nodes, before; // before: what the last byte was, as looks behind tell bytes apart
-    struct state *next[];     // by what the byte is, then at the end of the text; NULL: not known
+    uint16_t chain;   // the next of those with this hash
+    uint16_t before;  // what the last byte was, as looks behind tell bytes apart
+    uint16_t n_nodes; // which stand behind the next states, in ascending order
+    uint16_t next[];  // by what the byte is, then at the end of the text
 };
 
-enum { STATE_SLOTS = 256 };
+/* The number of a state says where it is in its pool, by steps of so many bytes: a quarter of a
+ * pointer, so that more automata have room for their states. The first numbers are of none. */
+enum { STATE_STEP = 8, STATE_UNKNOWN = 0, STATE_MATCHED, STATE_FIRST, STATE_SLOTS = 256 };
 
 /* Where states live. When it is full, all are forgotten, and it is used again or a larger one is.
  */
@@ -53,7 +55,7 @@ struct program {
     uint8_t alike_before[BYTES]; // of each of these: those that no look behind tells apart
     unsigned char sample[BYTES]; // a byte of each
     unsigned n_alike;
-    struct state *slots[STATE_SLOTS], *begin;
+    uint16_t slots[STATE_SLOTS], begin; // numbers of states
     struct pool pool;
     uint16_t *stack, *reached; // scratch: nodes
     uint64_t *seen;            // a bit for each node
@@ -257,16 +259,27 @@ static bool node_see(struct program *p, uint16_t node)
     return !seen;
 }
 
+static struct state *state_at(const struct program *p, uint16_t number)
+{
+    return (struct state *)(void *)(p->pool.bytes + (size_t)number * STATE_STEP);
+}
+
+static uint16_t *state_nodes(const struct program *p, const struct state *s)
+{
+    return (uint16_t *)s->next + p->n_alike + 1;
+}
+
 /* Follows the nodes of a state to those that take a byte; true if one is the match. */
 static bool nodes_reach(struct program *p, const struct state *s, const struct gap *gap,
                         size_t *ret_n)
 {
+    const uint16_t *nodes = state_nodes(p, s);
     size_t n_stack = 0, n = 0;
     bool match = false;
     memset(p->seen, 0, (p->n_nodes / 64 + 1) * sizeof *p->seen);
     for (size_t i = s->n_nodes; i-- > 0;) {
-        if (node_see(p, s->nodes[i])) {
-            p->stack[n_stack++] = s->nodes[i];
+        if (node_see(p, nodes[i])) {
+            p->stack[n_stack++] = nodes[i];
         }
     }
     while (n_stack) {
@@ -304,55 +317,54 @@ static bool pool_empty(struct arena *a, struct program *p, size_t *budget)
         return false;
     }
     memset(p->slots, 0, sizeof p->slots);
-    p->begin = NULL;
-    pool->used = pool->n_states = pool->n_read = 0;
+    p->begin = STATE_UNKNOWN;
+    pool->used = STATE_FIRST * STATE_STEP;
+    pool->n_states = pool->n_read = 0;
     pool->times++;
     return true;
 }
 
-/* A new state; all others are forgotten where there is no room. NULL: see pool_empty(). */
-static struct state *state_new(struct arena *a, struct program *p, size_t n_nodes, size_t *budget)
+/* A new state; all others are forgotten where there is no room. STATE_UNKNOWN: see pool_empty(). */
+static uint16_t state_new(struct arena *a, struct program *p, size_t n_nodes, size_t *budget)
 {
-    size_t row = sizeof(struct state) + (p->n_alike + 1) * sizeof(struct state *);
-    size_t size = (row + n_nodes * sizeof(uint16_t) + 7) / 8 * 8;
+    size_t size = sizeof(struct state) + (p->n_alike + 1 + n_nodes) * sizeof(uint16_t);
+    size = (size + STATE_STEP - 1) / STATE_STEP * STATE_STEP;
     while (p->pool.size - p->pool.used < size) {
-        if (size > POOL_LAST || !pool_empty(a, p, budget)) {
-            return NULL;
+        if (size > POOL_LAST - STATE_FIRST * STATE_STEP || !pool_empty(a, p, budget)) {
+            return STATE_UNKNOWN;
         }
     }
-    struct state *s = (struct state *)(void *)(p->pool.bytes + p->pool.used);
-    memset(s, 0, row);
-    s->nodes = (uint16_t *)(void *)((char *)s + row);
+    uint16_t number = (uint16_t)(p->pool.used / STATE_STEP);
+    memset(state_at(p, number), 0, size);
     p->pool.used += size;
     p->pool.n_states++;
-    return s;
+    return number;
 }
 
-/* The state of these nodes: one that is known, or a new one; NULL: there is no room. */
-static struct state *state_of(struct arena *a, struct program *p, uint16_t before,
-                              const uint16_t *nodes, size_t n, size_t *budget)
+/* The state of these nodes: one that is known, or a new one; STATE_UNKNOWN: there is no room. */
+static uint16_t state_of(struct arena *a, struct program *p, uint16_t before, const uint16_t *nodes,
+                         size_t n, size_t *budget)
 {
     uint64_t hash = str_hash((const char *)nodes, n * sizeof *nodes) + before * 31u;
     size_t slot = (hash ^ hash >> 32) % STATE_SLOTS;
-    for (struct state *s = p->slots[slot]; s; s = s->chain) {
+    for (uint16_t number = p->slots[slot]; number; number = state_at(p, number)->chain) {
+        const struct state *s = state_at(p, number);
         if (s->before == before && s->n_nodes == n &&
-            memcmp(s->nodes, nodes, n * sizeof *nodes) == 0) {
-            return s;
+            memcmp(state_nodes(p, s), nodes, n * sizeof *nodes) == 0) {
+            return number;
         }
     }
-    struct state *s = state_new(a, p, n, budget);
-    if (s) {
-        memcpy(s->nodes, nodes, n * sizeof *nodes);
+    uint16_t number = state_new(a, p, n, budget);
+    if (number) {
+        struct state *s = state_at(p, number);
+        memcpy(state_nodes(p, s), nodes, n * sizeof *nodes);
         s->n_nodes = (uint16_t)n;
         s->before = before;
         s->chain = p->slots[slot];
-        p->slots[slot] = s;
+        p->slots[slot] = number;
     }
-    return s;
+    return number;
 }
-
-/* Where the expression matched; it has no next ones. */
-static struct state matched;
 
 /* Before `before` comes EDGE. */
 static unsigned byte_before(const struct program *p, const struct state *s)
@@ -365,15 +377,17 @@ static unsigned byte_before(const struct program *p, const struct state *s)
     return EDGE;
 }
 
-/* From a state by what the next byte is, n_alike at the end of the text; NULL: there is no room. */
-static struct state *state_next(struct arena *a, struct program *p, struct state *s, unsigned alike,
-                                size_t *budget)
+/* From a state by what the next byte is, n_alike at the end of the text; STATE_UNKNOWN: there is no
+ * room. */
+static uint16_t state_next(struct arena *a, struct program *p, uint16_t number, unsigned alike,
+                           size_t *budget)
 {
+    struct state *s = state_at(p, number);
     bool end = alike == p->n_alike;
     struct gap gap = {byte_before(p, s), end ? EDGE : p->sample[alike]};
     size_t n;
     if (nodes_reach(p, s, &gap, &n)) {
-        return s->next[alike] = &matched;
+        return s->next[alike] = STATE_MATCHED;
     }
     memset(p->seen, 0, (p->n_nodes / 64 + 1) * sizeof *p->seen);
     for (size_t i = 0; i < n && !end; i++) {
@@ -391,7 +405,7 @@ static struct state *state_next(struct arena *a, struct program *p, struct state
     }
     uint16_t before = end ? 0 : (uint16_t)(p->alike_before[alike] + 1);
     unsigned times = p->pool.times;
-    struct state *next = state_of(a, p, before, p->stack, n, budget);
+    uint16_t next = state_of(a, p, before, p->stack, n, budget);
     if (p->pool.times == times) { // s is still there
         s->next[alike] = next;
     }
@@ -468,19 +482,20 @@ static bool program_may_match(struct automaton *m, struct program *p, const char
                               size_t *budget)
 {
     p->begin = p->begin ? p->begin : state_of(m->arena, p, 0, &p->start, 1, budget);
-    struct state *s = p->begin;
+    uint16_t at = p->begin;
     p->pool.n_read += n;
-    for (size_t i = 0; i <= n && s && s != &matched; i++) {
+    for (size_t i = 0; i <= n && at >= STATE_FIRST; i++) {
+        const struct state *s = state_at(p, at);
         // Most bytes leave a state as it is, which a processor foresees: it need not wait for s.
-        while (i < n && s->next[p->alike[(unsigned char)text[i]]] == s) {
+        while (i < n && s->next[p->alike[(unsigned char)text[i]]] == at) {
             i++;
         }
         unsigned alike = i < n ? p->alike[(unsigned char)text[i]] : p->n_alike;
-        struct state *next = s->next[alike];
-        s = next ? next : state_next(m->arena, p, s, alike, budget);
+        uint16_t next = s->next[alike];
+        at = next ? next : state_next(m->arena, p, at, alike, budget);
     }
-    m->failed = !s;
-    return !s || s == &matched;
+    m->failed = at == STATE_UNKNOWN;
+    return at < STATE_FIRST;
 }
 
 /* U+017F and U+212A, which PCRE2 takes for s and k in another case. The sets do not have them. */
