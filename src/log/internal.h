@@ -252,6 +252,10 @@ void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact
  * be compiled, or reached a limit, matches nothing. */
 int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
                  const size_t **ret_at);
+
+/* The same, for a text of which regex_may_match() said yes. */
+int regex_match(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
+                const size_t **ret_at);
 bool regex_given_up(const struct log_regex *x);
 
 /* Whether a search of a line, or of its body alone, may find something; false is sure, and cheaper
@@ -290,6 +294,12 @@ size_t line_as_utf8(const char *in, size_t n, char *out);
 
 /* Measures the prefix of a clean line: body and process. */
 void line_prefix(struct log_line *line);
+
+/* Whether a plain line shows nothing, whatever literals it has. */
+bool line_shows_nothing(struct str s);
+
+/* False: line_json() would find no object in it, whose blanks at both ends are left out. */
+bool line_may_be_json(struct str s);
 
 /* Calls take(arg, text, n) for each text inside a JSON object; false if this is none. */
 bool line_json(const char *text, size_t n, void (*take)(void *arg, const char *text, size_t n),

@@ -291,6 +291,40 @@ void line_prefix(struct log_line *line)
     }
 }
 
+/* ------------------------------------------------------------------ what shows nothing */
+
+/* A script's line that would print a message, as in `echo "NVIDIA kernel module not loaded"`: the
+ * script is shown here, not what it printed. A variable may have been printed by hand. */
+static bool is_echo(struct str s)
+{
+    bool quoted = str_starts(s, "echo \"") || str_starts(s, "echo '");
+    return quoted && s.n > 6 && str_find_char(s, '$') == s.n;
+}
+
+/* Files that pip saw in an index: of which systems they are says nothing about this one. */
+static bool is_pip_link(struct str s)
+{
+    enum { WITHIN = 60 }; // a time, a step of a build and blanks go before it
+    struct str head = {s.s, s.n < WITHIN ? s.n : WITHIN};
+    return str_find(head, "Skipping link: ") < head.n || str_find(head, "Found link http") < head.n;
+}
+
+/* A line of the source as a compiler repeats it below a message, "   12 | #include <cuda.h>"; what
+ * #error says is a message itself. */
+static bool is_quoted_source(struct str s)
+{
+    size_t n = 0;
+    while (n < s.n && str_is_digit(s.s[n])) {
+        n++;
+    }
+    return n && str_starts((struct str){s.s + n, s.n - n}, " | ") && str_find(s, "#error") == s.n;
+}
+
+bool line_shows_nothing(struct str s)
+{
+    return is_echo(s) || is_pip_link(s) || is_quoted_source(s);
+}
+
 /* ------------------------------------------------------------------ JSON */
 
 enum { JSON_TEXTS_MAX = 200, JSON_DEPTH_MAX = 8 };
@@ -321,11 +355,22 @@ static void json_texts(struct json_walk *w, const json_t *v, unsigned depth)
     }
 }
 
+/* Both braces of an object are there, and behind the first one a name begins or none is. */
+bool line_may_be_json(struct str s)
+{
+    if (s.n < 2 || s.s[0] != '{' || s.s[s.n - 1] != '}') {
+        return false;
+    }
+    size_t at = 1 + strspn(s.s + 1, " \t"); // ends before the brace
+    return s.s[at] == '"' || s.s[at] == '}';
+}
+
 bool line_json(const char *text, size_t n, void (*take)(void *arg, const char *text, size_t n),
                void *arg)
 {
     json_error_t why;
-    json_t *doc = n && text[0] == '{' ? json_loadb(text, n, JSON_ALLOW_NUL, &why) : NULL;
+    json_t *doc =
+        line_may_be_json((struct str){text, n}) ? json_loadb(text, n, JSON_ALLOW_NUL, &why) : NULL;
     if (!json_is_object(doc)) {
         json_decref(doc);
         return false;

@@ -104,13 +104,6 @@ static bool may_match(struct log_rules *r, struct log_regex *x, const char *text
     return !x->automaton || automaton_may_match(x->automaton, text, n, &r->states_bytes);
 }
 
-bool regex_may_match(struct log_rules *r, struct log_regex *x, const struct log_line *line)
-{
-    return may_match(r, x, line->text, line->n) ||
-           (line->body && (!x->automaton || automaton_looks_back(x->automaton)) &&
-            may_match(r, x, line->text + line->body, line->n - line->body));
-}
-
 /* Where the character in front of a place begins, which is all that an automaton looks back at:
  * what does not match from there on does not match from the place on. */
 static size_t before_start(const char *text, size_t from)
@@ -120,21 +113,30 @@ static size_t before_start(const char *text, size_t from)
     return from;
 }
 
-int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
-                 const size_t **ret_at)
+/* Compiles an expression when it is first searched for; false: it matches nothing. */
+static bool regex_is_ready(struct log_rules *r, struct log_regex *x)
 {
     if (!r->groups) {
         make_limits(r);
         r->states_bytes = STATES_BYTES;
     }
-    if (!x->tried && regex_compile(r, x, NULL) < 0) {
-        return 0;
+    return (x->tried || regex_compile(r, x, NULL) == 0) && x->code && !regex_given_up(x);
+}
+
+bool regex_may_match(struct log_rules *r, struct log_regex *x, const struct log_line *line)
+{
+    if (!regex_is_ready(r, x)) {
+        return false;
     }
-    if (!x->code || regex_given_up(x)) {
-        return 0;
-    }
-    size_t seen = before_start(text, from);
-    if (!may_match(r, x, text + seen, n - seen)) {
+    return may_match(r, x, line->text, line->n) ||
+           (line->body && (!x->automaton || automaton_looks_back(x->automaton)) &&
+            may_match(r, x, line->text + line->body, line->n - line->body));
+}
+
+int regex_match(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
+                const size_t **ret_at)
+{
+    if (!regex_is_ready(r, x)) {
         return 0;
     }
     int rc = regex_run(r, x, text, n, from);
@@ -145,6 +147,14 @@ int regex_search(struct log_rules *r, struct log_regex *x, const char *text, siz
         *ret_at = pcre2_get_ovector_pointer(r->groups);
     }
     return rc == 0 ? LOG_GROUPS_MAX : rc;
+}
+
+int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
+                 const size_t **ret_at)
+{
+    size_t seen = before_start(text, from);
+    bool may = regex_is_ready(r, x) && may_match(r, x, text + seen, n - seen);
+    return may ? regex_match(r, x, text, n, from, ret_at) : 0;
 }
 
 int regex_check(struct log_rules *r, struct log_regex *x, struct gm_err *err)

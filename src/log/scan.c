@@ -37,6 +37,7 @@ struct places {
     bool is_known;      // the next two are what they say
     struct log_line line;
     struct sieve_pairs pairs; // of that line
+    bool is_passed;           // it shows nothing
 };
 
 static size_t next_byte(const struct places *p, size_t from, char c)
@@ -57,6 +58,7 @@ static void know_line(struct places *p, size_t at)
 {
     size_t before = at < LOG_LINE_MAX ? at : LOG_LINE_MAX;
     p->log->n_known++;
+    p->is_passed = false;
     const char *newline = memrchr(p->text + at - before, '\n', before);
     p->start = newline ? (size_t)(newline - p->text) + 1 : at - before;
     p->stop = next_byte(p, at, '\n');
@@ -69,7 +71,7 @@ static void know_line(struct places *p, size_t at)
     if (p->is_known) {
         line_prefix(&p->line);
         struct str body = str_trim((struct str){s.s + p->line.body, s.n - p->line.body});
-        p->is_known = !body.n || body.s[0] != '{'; // it may be JSON
+        p->is_known = !line_may_be_json(body);
     }
 }
 
@@ -88,11 +90,8 @@ static bool finds_nothing(struct places *p, size_t owner)
         size_t table = owner - r->n_signatures;
         return table < TABLES && !table_begins((enum log_table)table, body);
     }
-    struct log_regex *x = &r->signatures[owner].regex;
-    if (x->text && (!sieve_may_fit(l->sieve, &p->pairs, owner) || !regex_may_match(r, x, line))) {
-        return true;
-    }
-    return log_line_is_known(p->log, owner, line);
+    return (r->signatures[owner].regex.text && !sieve_may_fit(l->sieve, &p->pairs, owner)) ||
+           log_line_is_known(p->log, owner, line);
 }
 
 /* Whether the line of a literal is not worth a look for one of its owners. Most lines that have one
@@ -113,18 +112,29 @@ static bool owner_passes(struct places *p, uint32_t owner)
     return true;
 }
 
+/* Passes by all that is left of a line which shows nothing whatever is in it; false: it may. */
+static bool pass_line(struct places *p)
+{
+    p->is_passed = p->is_known && line_shows_nothing((struct str){p->line.text, p->line.n});
+    return p->is_passed;
+}
+
 /* Whether the line of a literal is not worth a look for it. */
 static bool passes(void *arg, size_t literal, size_t at)
 {
     struct places *p = arg;
     size_t n;
     const uint32_t *owners = sieve_line_owners(p->log->sieve, literal, &n);
-    if ((at < p->start || at >= p->stop) && !store_is_full(&p->log->store)) {
+    bool is_next = at < p->start || at >= p->stop;
+    if (is_next && !store_is_full(&p->log->store)) {
         know_line(p, at);
+    }
+    if (!is_next && p->is_passed) {
+        return true;
     }
     for (size_t i = 0; i < n; i++) {
         if (!owner_passes(p, owners[i])) {
-            return false;
+            return pass_line(p);
         }
     }
     return true;
@@ -176,7 +186,7 @@ static bool may_be_json(const char *text, size_t n)
     struct log_line line = {.text = text, .n = n};
     line_prefix(&line);
     struct str body = str_trim((struct str){text + line.body, n - line.body});
-    return !line_is_clean(text, n) || (body.n && body.s[0] == '{');
+    return !line_is_clean(text, n) || line_may_be_json(body);
 }
 
 /* A backslash alone counts only in what may be JSON. */

@@ -151,7 +151,8 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
     unsigned found = 0;
     const size_t *at;
     for (bool goes_on = true; goes_on && start <= n && found < LOG_MATCHES_MAX; found++) {
-        int rc = regex_search(l->rules, &s->regex, text, n, start, &at);
+        int rc = found ? regex_search(l->rules, &s->regex, text, n, start, &at)
+                       : regex_match(l->rules, &s->regex, text, n, start, &at);
         if (rc <= 0) {
             break;
         }
@@ -165,6 +166,9 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
 /* Takes those in a line, or in its body alone if it has none. */
 static void match_line(struct log *l, size_t index, const struct log_line *line, match_take take)
 {
+    if (!regex_may_match(l->rules, &l->rules->signatures[index].regex, line)) {
+        return;
+    }
     if (!match(l, index, line, 0, take) && line->body) {
         (void)match(l, index, line, line->body, take);
     }
@@ -359,33 +363,6 @@ static void log_take_line(struct log *l, struct str s)
     take_screen(l, &line);
 }
 
-/* A script's line that would print a message, as in `echo "NVIDIA kernel module not loaded"`: the
- * script is shown here, not what it printed. A variable may have been printed by hand. */
-static bool is_echo(struct str s)
-{
-    bool quoted = str_starts(s, "echo \"") || str_starts(s, "echo '");
-    return quoted && s.n > 6 && str_find_char(s, '$') == s.n;
-}
-
-/* Files that pip saw in an index: of which systems they are says nothing about this one. */
-static bool is_pip_link(struct str s)
-{
-    enum { WITHIN = 60 }; // a time, a step of a build and blanks go before it
-    struct str head = {s.s, s.n < WITHIN ? s.n : WITHIN};
-    return str_find(head, "Skipping link: ") < head.n || str_find(head, "Found link http") < head.n;
-}
-
-/* A line of the source as a compiler repeats it below a message, "   12 | #include <cuda.h>"; what
- * #error says is a message itself. */
-static bool is_quoted_source(struct str s)
-{
-    size_t n = 0;
-    while (n < s.n && str_is_digit(s.s[n])) {
-        n++;
-    }
-    return n && str_starts((struct str){s.s + n, s.n - n}, " | ") && str_find(s, "#error") == s.n;
-}
-
 /* One plain line, or a piece of one. A note's mark is left out, and is a literal all the same. */
 static void log_take_piece(struct log *l, const char *text, size_t n)
 {
@@ -394,7 +371,7 @@ static void log_take_piece(struct log *l, const char *text, size_t n)
     if (is_note) {
         s = str_trim((struct str){s.s + 5, s.n - 5});
     }
-    if (!s.n || is_echo(s) || is_pip_link(s) || is_quoted_source(s)) {
+    if (!s.n || line_shows_nothing(s)) {
         l->table = l->rows ? TABLE_NONE : l->table;
         return;
     }
