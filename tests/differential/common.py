@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -61,6 +62,19 @@ def _enter(top, cwd, user):
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)
+
+
+def whole_last_page(raw, page):
+    """The loader `raw` with a last segment that ends where its last page ends. A kernel maps that page whole, and the
+    loader keeps texts in the rest of it. qemu's user mode maps it as well, but knows of it only up to the
+    next 4 KiB, and refuses a system call that names an address behind them (EFAULT; docs/machines.md)."""
+    raw, at, load = bytearray(raw), 0, 1
+    start, size, count = struct.unpack_from("<Q", raw, 32)[0], *struct.unpack_from("<HH", raw, 54)
+    for header in range(start, start + size * count, size):
+        at = header if struct.unpack_from("<I", raw, header)[0] == load else at
+    address, memory = struct.unpack_from("<Q", raw, at + 16)[0], struct.unpack_from("<Q", raw, at + 40)[0]
+    struct.pack_into("<Q", raw, at + 40, -(-(address + memory) // page) * page - address)
+    return bytes(raw)
 
 
 def decode(raw):

@@ -500,9 +500,7 @@ class Generator:
             for _ in range(r.choice([3, 6, 9] if "tls" in self.on else [0, 1, 2, 3, 4, 6])):
                 caller = "" if self.chance(0.45) else f"/{self.soname()}"
                 loads.append({"name": self.name(), "caller": caller})
-        # What the loader itself prints is not whole in an emulator with larger pages.
-        page = 4096 if start == "trace" else r.choice(self.of["pages"])
-        return {"machine": self.machine, "page": page, "files": self.files, "exe": exe, "start": start, "env": self.environment(), "cwd": cwd,
+        return {"machine": self.machine, "page": r.choice(self.of["pages"]), "files": self.files, "exe": exe, "start": start, "env": self.environment(), "cwd": cwd,
                 "loads": loads, "cache": cache, "user": NOBODY if "user" in self.on else None,
                 "cpu": r.choice(self.levels) if "cpu" in self.on else None,
                 "direct": self.machine == "x86-64" and self.chance(0.1)}
