@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "diag/windows_internal.h"
+#include "winldr/frozen.h"
 #include "winldr/package.h"
 #include "winldr/path.h"
 #include "winldr/syspath.h"
@@ -502,7 +503,8 @@ static void judge_cudnn(struct diag_windows *n)
         diag_windows_add_repair(
             n, &f,
             (struct diag_windows_repair){.says = "import torch before ctranslate2",
-                                         .python = "import torch  # before ctranslate2"});
+                                         .python = "import torch  # before ctranslate2",
+                                         .is_inside = true});
     }
     VEC_PUSH(a, &n->findings, f);
 }
@@ -578,6 +580,22 @@ static void judge_syspath(struct diag_windows *n)
     }
 }
 
+/* What mends such a program from within, its maker does. */
+static void judge_frozen(struct diag_windows *n)
+{
+    for (size_t i = 0; n->py->is_frozen && i < n->findings.n; i++) {
+        struct diag_windows_finding *f = &n->findings.items[i];
+        if (f->repairs.n == 0) {
+            const char *says = arena_printf(
+                n->arena,
+                "report it to the maker of %s: the program has its own Python, into which nothing "
+                "can be installed",
+                winldr_path_base(n->py->exe));
+            diag_windows_add_repair(n, f, (struct diag_windows_repair){.says = says});
+        }
+    }
+}
+
 void diag_windows_judge(struct diag_windows *n)
 {
     bool has_torch = winldr_has_package(n->files, n->py, "torch");
@@ -587,9 +605,15 @@ void diag_windows_judge(struct diag_windows *n)
     }
     judge_syspath(n);
     for (const char *const *name = winldr_packages; *name; name++) {
-        if (winldr_has_package(n->files, n->py, *name)) {
+        const char *unseen = winldr_frozen_unseen(n->files, n->py, *name);
+        if (winldr_has_package(n->files, n->py, *name) && unseen) {
+            VEC_PUSH(n->arena, &n->unknown, unseen);
+        } else if (winldr_has_package(n->files, n->py, *name)) {
             judge_import(n, *name);
         }
+    }
+    if (winldr_frozen_unseen(n->files, n->py, "")) {
+        return;
     }
     if (has_torch && has_ctranslate2) {
         judge_cudnn(n);
@@ -601,4 +625,5 @@ void diag_windows_judge(struct diag_windows *n)
     diag_windows_judge_first_use(n);
     diag_windows_judge_gfx(n);
     diag_windows_judge_hip(n);
+    judge_frozen(n);
 }

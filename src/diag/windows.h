@@ -17,6 +17,7 @@ struct diag_windows_repair {
     const char *says;
     const char *powershell, *cmd; // or NULL
     const char *python;           // a line of the program, before the import; or NULL
+    bool is_inside; // it changes the environment or the program's code, which a frozen one has not
     /* What a start-up hook does for it, or NULL and empty: */
     const char *preload;   // a DLL that is loaded first,
     winldr_texts searched; // folders that Python searches,

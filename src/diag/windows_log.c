@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "winldr/frozen.h"
 #include "winldr/path.h"
 #include "winldr/syspath.h"
 #include "winldr/words.h"
@@ -294,7 +295,8 @@ static struct winldr_process *import_all(const struct diag_windows *n, unsigned 
     struct winldr_process *p = winldr_python_start(n->files, &py);
     winldr_set_default_flags(p, default_flags);
     for (const char *const *name = winldr_packages; *name; name++) {
-        if (winldr_has_package(n->files, &py, *name)) {
+        if (winldr_has_package(n->files, &py, *name) &&
+            !winldr_frozen_unseen(n->files, &py, *name)) {
             winldr_import_package(p, &py, *name);
         }
     }

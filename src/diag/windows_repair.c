@@ -21,6 +21,9 @@ static const char *quote_cmd(struct arena *a, const char *text)
 void diag_windows_add_repair(struct diag_windows *n, struct diag_windows_finding *f,
                              struct diag_windows_repair repair)
 {
+    if (n->py->is_frozen && repair.is_inside) {
+        return;
+    }
     VEC_PUSH(n->arena, &f->repairs, repair);
 }
 
@@ -48,6 +51,7 @@ struct diag_windows_repair diag_windows_pip(const struct diag_windows *n, const 
         .says = says,
         .powershell = power ? arena_printf(a, "& %s -m pip install %s", power, arguments) : NULL,
         .cmd = cmd ? arena_printf(a, "%s -m pip install %s", cmd, arguments) : NULL,
+        .is_inside = true,
     };
 }
 
@@ -63,7 +67,7 @@ struct diag_windows_repair diag_windows_directories(const struct diag_windows *n
         line = plain ? arena_printf(n->arena, "%s; os.add_dll_directory(r\"%s\")", line, folder)
                      : NULL;
     }
-    struct diag_windows_repair r = {.says = says, .python = line};
+    struct diag_windows_repair r = {.says = says, .python = line, .is_inside = true};
     for (size_t i = 0; i < folders->n; i++) {
         VEC_PUSH(n->arena, &r.searched, folders->items[i]);
     }
@@ -76,6 +80,7 @@ struct diag_windows_repair diag_windows_preload(const struct diag_windows *n, co
     return (struct diag_windows_repair){
         .says = arena_printf(n->arena, "load %s before the package is imported", path),
         .preload = path,
+        .is_inside = true,
         .python =
             plain ? arena_printf(n->arena, "import ctypes; ctypes.CDLL(r\"%s\")", path) : NULL,
     };
@@ -267,7 +272,8 @@ static void add_ctranslate2_repair(struct diag_windows *n, struct diag_windows_f
                          b->origin.note ? b->origin.note : "see its page")
           : arena_printf(a, "use the CPU (device=\"cpu\"): no build of ctranslate2 for %s is known",
                          gfx);
-    diag_windows_add_repair(n, f, (struct diag_windows_repair){.says = says});
+    diag_windows_add_repair(n, f,
+                            (struct diag_windows_repair){.says = says, .is_inside = b != NULL});
 }
 
 /* AMD's own wheels are for RDNA 3 and later: the compatibility list of "PyTorch via PIP
@@ -287,7 +293,8 @@ static void add_torch_repair(struct diag_windows *n, struct diag_windows_finding
                   "use the CPU: AMD's wheels of torch for Windows are for gfx11 and gfx12, "
                   "and gpumend knows no other release that has %s",
                   gfx);
-    diag_windows_add_repair(n, f, (struct diag_windows_repair){.says = says});
+    diag_windows_add_repair(n, f,
+                            (struct diag_windows_repair){.says = says, .is_inside = may_serve});
 }
 
 void diag_windows_add_amd_repair(struct diag_windows *n, struct diag_windows_finding *f,

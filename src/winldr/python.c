@@ -138,8 +138,13 @@ static void add_rocm(struct winldr_process *p, const struct winldr_python *py, c
     const char *site = winldr_path_folder(f->arena, package);
     const char *core = winldr_below(f, site, "_rocm_sdk_core\\bin");
     struct str text;
-    if (!winldr_read_text(f, winldr_below(f, package, "__init__.py"), &text) ||
-        str_find(text, "_rocm_sdk_core") == text.n) {
+    bool is_read = winldr_read_text(f, winldr_below(f, package, "__init__.py"), &text);
+    if (!is_read && py->is_frozen && imports_hip(f, winldr_below(f, package, "ctranslate2.dll"))) {
+        p->cut =
+            "which folders this ctranslate2 for ROCm searches is in Python files, which are in "
+            "the program's archive";
+    }
+    if (!is_read || str_find(text, "_rocm_sdk_core") == text.n) {
         return;
     }
     bool has_core = winldr_add_existing(p, core);

@@ -2,10 +2,10 @@
  * Python environments in a Windows tree, and what their packages load when they are imported.
  *
  * Found are installations of python.org (for one user or all), uv's, conda's and their
- * environments, embedded ones, and the Store's; a virtual environment where it is named. In a
- * virtual environment the process is the Python that pyvenv.cfg calls home: Scripts\python.exe only
- * starts it. The Store's Python is a packaged process (winldr/package.h) and is modelled where its
- * program is in the tree.
+ * environments, embedded ones, the Store's, and frozen programs; a virtual environment where it is
+ * named. In a virtual environment the process is the Python that pyvenv.cfg calls home:
+ * Scripts\python.exe only starts it. The Store's Python is a packaged process (winldr/package.h)
+ * and is modelled where its program is in the tree.
  *
  * Import scripts, by the source of the packages: PyTorch torch/__init__.py (and winldr/rocm.h);
  * CTranslate2 python/ctranslate2/__init__.py (4.5.0, 4.8.1, 4.8.5); faster-whisper
@@ -34,7 +34,9 @@ extern const char *const winldr_variable_names[WINLDR_N_VARIABLES];
 struct winldr_python {
     const char *folder;        // of the environment
     bool is_packaged;          // the process is one of the Store's
-    const char *kind;          // "python.org", "venv", "conda", "uv", "embedded", "Store"
+    bool is_frozen;            // a program that was frozen with its Python (winldr/frozen.h)
+    const char *kind;          // "python.org", "venv", "conda", "uv", "embedded", "Store",
+                               // "PyInstaller", "cx_Freeze", "frozen"
     const char *exe;           // of the process
     const char *site;          // its site-packages, where pip installs
     const char *const *places; // folders of sys.path (winldr/syspath.h)

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "winldr/frozen.h"
 #include "winldr/package.h"
 #include "winldr/path.h"
 #include "winldr/python.h"
@@ -223,6 +224,20 @@ static void take_embedded(struct winldr_files *f, struct winldr_pythons *ret)
     }
 }
 
+/* Programs of PyInstaller and cx_Freeze that are unpacked into a folder of their own. Others, which
+ * many programs look like, are only looked at where they are named. */
+static void take_frozen(struct winldr_files *f, const char *parent, struct winldr_pythons *ret)
+{
+    struct winldr_names names = winldr_files_list(f, parent);
+    for (size_t i = 0; i < names.n; i++) {
+        struct winldr_python py;
+        if (winldr_frozen_find(f, winldr_below(f, parent, names.items[i]), NULL, &py) &&
+            !winldr_frozen_unseen(f, &py, "")) {
+            add_once(f, py, ret);
+        }
+    }
+}
+
 static void find_all(struct winldr_files *f, struct winldr_pythons *ret)
 {
     take_folders(f, "C:\\", "Python3", "", ret);
@@ -244,6 +259,15 @@ static void find_all(struct winldr_files *f, struct winldr_pythons *ret)
     }
     take_store_programs(f, ret);
     take_embedded(f, ret);
+    take_frozen(f, "C:\\", ret);
+    take_frozen(f, "C:\\Program Files", ret);
+    for (size_t i = 0; i < users.n; i++) {
+        static const char *const places[] = {"AppData\\Local\\Programs", "Desktop", "Downloads"};
+        const char *home = winldr_below(f, "C:\\Users", users.items[i]);
+        for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
+            take_frozen(f, winldr_below(f, home, places[k]), ret);
+        }
+    }
 }
 
 /* The user whose Store's Python a path is of: its packages, or the folder of its alias. NULL:
@@ -296,9 +320,11 @@ static const char *folder_named(struct winldr_files *f, const char *target)
 bool winldr_is_tree(struct winldr_files *f, const char *target)
 {
     const char *folder = target ? folder_named(f, target) : NULL;
+    struct winldr_python frozen;
     return winldr_is_folder(f, "C:\\Windows\\System32") ||
            (folder && (winldr_is_file(f, winldr_below(f, folder, "python.exe")) ||
-                       winldr_is_file(f, winldr_below(f, folder, "Scripts\\python.exe"))));
+                       winldr_is_file(f, winldr_below(f, folder, "Scripts\\python.exe")) ||
+                       winldr_frozen_find(f, folder, NULL, &frozen)));
 }
 
 /* An alias without a Python behind it in the tree. */
@@ -326,7 +352,14 @@ void winldr_find_pythons(struct winldr_files *files, const char *target, struct 
     const char *path = folder_named(files, target);
     const char *user = store_user(files, path);
     if (!user) {
-        take_environment(files, path, ret);
+        struct winldr_python py;
+        const char *exe = winldr_path_full(files->arena, "C:\\", target);
+        if (!has_program(files, winldr_below(files, path, "python.exe")) &&
+            !venv_home(files, path) && winldr_frozen_find(files, path, exe, &py)) {
+            add_once(files, py, ret);
+        } else {
+            take_environment(files, path, ret);
+        }
         return;
     }
     take_store_of(files, user, ret);
@@ -371,13 +404,16 @@ struct winldr_process *winldr_python_start(struct winldr_files *files,
     }
     struct winldr_process *p = winldr_process_new(files, files->arena, &config);
     add_conda_folders(p, winldr_path_folder(files->arena, py->exe));
+    winldr_frozen_start(p, py);
     return p;
 }
 
 bool winldr_has_package(struct winldr_files *files, const struct winldr_python *py,
                         const char *package)
 {
-    return winldr_python_place(files, py, winldr_below(files, package, "__init__.py")) != NULL;
+    return py->is_frozen ? winldr_is_folder(files, winldr_below(files, py->site, package))
+                         : winldr_python_place(files, py,
+                                               winldr_below(files, package, "__init__.py")) != NULL;
 }
 
 /* ------------------------------------------------------------------ packages */

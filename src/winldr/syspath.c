@@ -105,6 +105,28 @@ static bool has_system_site(struct winldr_files *f, const char *folder)
     return has;
 }
 
+/* "312" and "313t" of "python312.dll" and "python313t.dll". False: another name. */
+static bool dll_release(const char *name, struct str *ret)
+{
+    struct str head = {name, 7};
+    size_t digits = strlen(name) > 7 ? strspn(name + 7, "0123456789") : 0;
+    size_t end = 7 + digits + (digits && (name[7 + digits] | 0x20) == 't');
+    *ret = (struct str){name + 6, end - 6};
+    return digits && winldr_name_part_is(head, str_of("python3")) &&
+           winldr_name_is(name + end, ".dll");
+}
+
+bool winldr_has_python_dll(struct winldr_files *f, const char *folder)
+{
+    struct winldr_names names = winldr_files_list(f, folder);
+    struct str release;
+    bool any = false;
+    for (size_t i = 0; i < names.n; i++) {
+        any |= dll_release(names.items[i], &release);
+    }
+    return any;
+}
+
 const char *winldr_winver(struct winldr_files *f, const struct winldr_python *py)
 {
     const struct winldr_entry *exe = winldr_files_get(f, py->exe);
@@ -115,13 +137,9 @@ const char *winldr_winver(struct winldr_files *f, const struct winldr_python *py
                                                        : "";
     struct winldr_names names = winldr_files_list(f, winldr_path_folder(f->arena, py->exe));
     for (size_t i = 0; i < names.n; i++) {
-        const char *name = names.items[i];
-        struct str head = {name, 7};
-        size_t digits = strlen(name) > 7 ? strspn(name + 7, "0123456789") : 0;
-        size_t end = 7 + digits + (digits && (name[7 + digits] | 0x20) == 't');
-        if (digits && winldr_name_part_is(head, str_of("python3")) &&
-            winldr_name_is(name + end, ".dll")) {
-            return arena_printf(f->arena, "%.*s%s", (int)(end - 6), name + 6, suffix);
+        struct str release;
+        if (dll_release(names.items[i], &release)) {
+            return arena_printf(f->arena, STR_FMT "%s", STR_ARG(release), suffix);
         }
     }
     return NULL;
@@ -250,6 +268,9 @@ void winldr_syspath_set(struct winldr_files *f, const struct winldr_syspath_hint
 {
     struct builder b = {.files = f, .py = py};
     const char *base = winldr_path_folder(f->arena, py->exe);
+    if (py->is_frozen) {
+        return;
+    }
     py->pth = find_pth(f, py);
     if (py->pth) {
         add_pth_lines(&b, hints, py->pth);

@@ -33,6 +33,9 @@ struct winldr_syspath_hints {
  * registry's key. NULL: no python3NN.dll is beside the program. */
 const char *winldr_winver(struct winldr_files *f, const struct winldr_python *py);
 
+/* Whether a python3NN.dll is in a folder. */
+bool winldr_has_python_dll(struct winldr_files *f, const char *folder);
+
 /* Fills places, pth and unsure of `py`; until then, only its site-packages counts. */
 void winldr_syspath_set(struct winldr_files *f, const struct winldr_syspath_hints *hints,
                         struct winldr_python *py);

@@ -1239,7 +1239,75 @@ def odd_folder(tree):
 # Name, tree, TARGET, status, findings as (id, severity), texts that the answer has, and how many
 # environments.
 MIXED = ("cudnn-mixed-versions", "warning")
+def frozen(tree, internal="prog/_internal/", folder="prog", zip_name="base_library.zip"):
+    """A folder of PyInstaller: no Python file but in archives."""
+    machine(tree)
+    put(tree, f"{folder}/talk.exe")
+    put(tree, internal + "python312.dll", ["vcruntime140.dll"])
+    put(tree, internal + "vcruntime140.dll")
+    (tree / internal / zip_name).write_bytes(b"PK")
+    put(tree, internal + "ctranslate2/ctranslate2.dll", ["beside.dll"])
+    put(tree, internal + "ctranslate2/_ext.cp312-win_amd64.pyd", ["python312.dll", "ctranslate2.dll"])
+    put(tree, internal + "beside.dll")
+
+
+def frozen_broken(tree):
+    frozen(tree)
+    (tree / "prog/_internal/beside.dll").unlink()
+
+
+def frozen_without_runtime(tree):
+    """vcruntime140_1.dll can be installed, which the program finds in System32."""
+    frozen(tree)
+    put(tree, "prog/_internal/beside.dll", ["vcruntime140_1.dll"])
+    (tree / "Windows/System32/vcruntime140_1.dll").unlink()
+
+
+def frozen_before_6(tree):
+    frozen(tree, "prog/")
+
+
+def frozen_by_cx_freeze(tree):
+    frozen(tree, "prog/lib/", zip_name="library.zip")
+    for name in ("python312.dll", "vcruntime140.dll"):
+        (tree / "prog/lib" / name).rename(tree / "prog" / name)
+
+
+def frozen_by_another(tree):
+    frozen(tree, "prog/")
+    (tree / "prog/base_library.zip").unlink()
+
+
+def frozen_archive(tree):
+    """What bitsandbytes loads is said by its Python files, which are not there."""
+    frozen(tree)
+    put(tree, "prog/_internal/bitsandbytes/libbitsandbytes_cpu.dll")
+
+
+def frozen_for_rocm(tree):
+    frozen(tree)
+    put(tree, "prog/_internal/ctranslate2/ctranslate2.dll", ["amdhip64_6.dll"])
+
+
+MAKER = "report it to the maker of talk.exe"
+
 CASES = [
+    ("a folder of PyInstaller", frozen, None, 3, [], ["C:\\prog (PyInstaller)", "Cannot tell"], 2),
+    ("named by its program", frozen, "C:\\prog\\talk.exe", 3, [], ["C:\\prog (PyInstaller)"], 1),
+    ("PyInstaller before 6", frozen_before_6, None, 3, [], ["C:\\prog (PyInstaller)"], 2),
+    ("a folder of cx_Freeze", frozen_by_cx_freeze, None, 3, [], ["C:\\prog (cx_Freeze)"], 2),
+    ("PyInstaller, a DLL is missing", frozen_broken, None, 1, [("dll-missing", "error")],
+     ["beside.dll, which C:\\prog\\_internal\\ctranslate2\\ctranslate2.dll imports, was not found",
+      MAKER], 2),
+    ("PyInstaller, the runtime is missing", frozen_without_runtime, None, 1, [("dll-missing", "error")],
+     ["winget install --id Microsoft.VCRedist.2015+.x64"], 2),
+    ("another frozen program", frozen_by_another, "C:\\prog", 3, [],
+     ["C:\\prog (frozen)", "neither PyInstaller nor cx_Freeze has made"], 1),
+    ("another frozen program, not named", frozen_by_another, None, 3, [], [], 1),
+    ("PyInstaller, files in the archive", frozen_archive, None, 3, [],
+     ["bitsandbytes: what its import loads"], 2),
+    ("PyInstaller, for ROCm", frozen_for_rocm, None, 3, [],
+     ["cannot tell: which folders this ctranslate2 for ROCm searches"], 2),
     ("nothing is wrong, and the verdict is not ok", healthy, None, 3, [], ["Cannot tell"], 1),
     ("CTranslate2's cuDNN serves torch", mixed, None, 3, [MIXED],
      ["torch_cuda.dll imports cudnn64_9.dll and gets C:\\Python312\\Lib\\site-packages\\ctranslate2"

@@ -99,6 +99,11 @@ static int open_environment(struct hook_command *c)
         return cli_fail(CLI_USAGE, "%s: which environment? There are %zu; gpumend check lists them",
                         c->t.command, c->tree.n);
     }
+    if (c->tree.all[0].py->is_frozen) {
+        return cli_fail(CLI_CANNOT,
+                        "%s: %s is a frozen program, whose Python runs no start-up hook",
+                        c->t.command, str_printable(&c->t.arena, c->tree.all[0].py->folder));
+    }
     return CLI_OK;
 }
 

@@ -92,6 +92,9 @@ static const char *why_not_read(const struct win_runner *r)
     if (strcmp(r->python->py->kind, "embedded") == 0) {
         return "an embedded Python does not read PYTHONPATH";
     }
+    if (r->python->py->is_frozen) {
+        return "a frozen program does not read PYTHONPATH";
+    }
     const char *base = winldr_path_base(r->program);
     bool is_python =
         winldr_name_part_is((struct str){base, strlen(base) < 6 ? 0 : 6}, STR("python"));
