@@ -225,6 +225,9 @@ const char *diag_release_command(struct diag *d, const char *options, const char
 /* Where pip would put the library that failed, if this user may not look there; or NULL. */
 const char *diag_denied_place(struct diag *d, const struct diag_failure *x);
 
+/* Fills in at_once of the findings that others are behind (repair.c). */
+void diag_join_foreseen(struct diag *d);
+
 /* Repairs for a library that is not found (repair.c). */
 void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
                          const struct model_library *elsewhere);

@@ -218,5 +218,7 @@ void diag_judge_processors(struct diag *d)
 void diag_run(struct model *m, struct diag_report *ret)
 {
     diag_judge(m, ret);
-    diag_judge_processors(&(struct diag){.m = m, .a = m->arena, .report = ret});
+    struct diag d = {.m = m, .a = m->arena, .report = ret};
+    diag_judge_processors(&d);
+    diag_join_foreseen(&d);
 }

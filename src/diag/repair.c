@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "diag/internal.h"
+#include "diag/wanted.h"
 
 enum { TRIES_MAX = 12 };
 
@@ -256,5 +257,41 @@ void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct di
                     "Make %s findable at the start of the program: name its folder in "
                     "LD_LIBRARY_PATH, or in a file of /etc/ld.so.conf.d and run ldconfig.",
                     elsewhere ? elsewhere->path : x->name);
+    }
+}
+
+/* The commands that install what is met only behind the finding; *ret_folders: where that is found
+ * then. */
+static const char *installs_behind(struct diag *d, const struct diag_finding *f,
+                                   const char **ret_folders)
+{
+    const char *commands = "";
+    *ret_folders = "";
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        const struct diag_finding *next = d->report->findings.items[i];
+        const struct diag_repair *r = next->repairs.n ? &next->repairs.items[0] : NULL;
+        if (next->behind != f || !r || !r->command) {
+            continue;
+        }
+        commands = arena_printf(d->a, "%s%s && ", commands, r->command);
+        for (struct str rest = str_of(r->folders); rest.s;) {
+            const char *folder = str_dup(d->a, str_cut(&rest, ':'));
+            *ret_folders = diag_with_word(d, *ret_folders, ":", folder);
+        }
+    }
+    return commands;
+}
+
+void diag_join_foreseen(struct diag *d)
+{
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        struct diag_finding *f = d->report->findings.items[i];
+        struct diag_variable v;
+        const char *folders, *commands = installs_behind(d, f, &folders);
+        if (*commands && f->repairs.n && diag_repair_variable(d->a, &f->repairs.items[0], &v) &&
+            v.prepend && strcmp(v.name, "LD_LIBRARY_PATH") == 0) {
+            const char *all = *folders ? arena_printf(d->a, "%s:%s", v.value, folders) : v.value;
+            f->at_once = arena_printf(d->a, "%s%s", commands, diag_prepend_command(d, all));
+        }
     }
 }
