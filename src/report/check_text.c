@@ -12,7 +12,8 @@ enum {
     BRIEF_PACKAGES_MAX = 8,
     BRIEF_FINDINGS_MAX = 6,
     BRIEF_REMARKS_MAX = 3,
-    NAMED_ENTRIES_MAX = 6
+    NAMED_ENTRIES_MAX = 6,
+    NAMED_LESSER_MAX = 3
 };
 
 /* Long folders are written in the head once and shortened below it; commands keep them whole. */
@@ -315,6 +316,29 @@ static bool is_in_advice(const struct diag_finding *f, const struct report_advic
            (f->behind && advice->good.way && f->repairs.items[0].command);
 }
 
+/* Beside an error a note is only counted: it does not say why something fails. A warning is a
+ * line. */
+static bool is_told_in_full(const struct diag_report *r, const struct diag_finding *f)
+{
+    return !f->behind && (r->verdict != DIAG_BROKEN || f->severity == DIAG_ERROR);
+}
+
+static size_t told_in_full(const struct diag_report *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->findings.n; i++) {
+        n += is_told_in_full(r, r->findings.items[i]);
+    }
+    return n;
+}
+
+static const char *first_repair_words(const struct diag_finding *f)
+{
+    return f->at_once
+               ? "Install what is missing, then set LD_LIBRARY_PATH before the program starts."
+               : f->repairs.items[0].text;
+}
+
 /* A finding needs no repair of its own that the advice at the end repairs. The command of the first
  * one is the end; what it does is said there too where the finding is alone. */
 static void brief_repair_text(const struct page *p, const struct diag_report *r,
@@ -324,11 +348,13 @@ static void brief_repair_text(const struct page *p, const struct diag_report *r,
     if (!f->repairs.n || left_out || is_in_advice(f, advice)) {
         return;
     }
+    const struct diag_finding *first = first_to_repair(r, advice);
     const struct diag_repair *repair = &f->repairs.items[0];
-    if (f != first_to_repair(r, advice)) {
+    bool at_end = f->behind && f->behind == first && first->at_once && repair->command;
+    if (f != first && !at_end) {
         repair_text(p, repair, "to do");
-    } else if (r->findings.n > 1 && repair->command) {
-        page_item(p, "to do", shorten(p, repair->text));
+    } else if (f == first && told_in_full(r) > 1 && repair->command) {
+        page_item(p, "to do", shorten(p, first_repair_words(f)));
     }
 }
 
@@ -347,15 +373,55 @@ static void brief_finding_text(const struct page *p, const struct diag_report *r
     }
 }
 
-/* Beside an error a note is only counted: it does not say why something fails. */
+/* "warning  TITLE: CULPRIT, CULPRIT (gpumend explain CAUSE)" for the warnings of a cause. */
+static void lesser_line(const struct page *p, const struct diag_report *r, enum diag_cause cause)
+{
+    struct arena *a = p->m->arena;
+    const char *title = diag_causes[cause].title, *names = "";
+    size_t n = 0;
+    for (size_t i = 0; i < r->findings.n; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        if (f->severity == DIAG_WARNING && !f->behind && f->cause == cause &&
+            n++ < NAMED_LESSER_MAX) {
+            names = arena_printf(a, "%s%s%s", names, *names ? ", " : "", f->culprit);
+        }
+    }
+    if (n > NAMED_LESSER_MAX) {
+        names = arena_printf(a, "%s and %zu more", names, n - NAMED_LESSER_MAX);
+    }
+    out_print(p->o, OUT_YELLOW, "warning");
+    fprintf(p->o->file, "  ");
+    out_wrap(p->o, 9,
+             shorten(p, arena_printf(a, "%.*s: %s (gpumend explain %s)", (int)strcspn(title, "."),
+                                     title, names, diag_causes[cause].id)));
+}
+
+/* Beside an error the warnings of one cause are one line. */
+static void lesser_findings_text(const struct page *p, const struct diag_report *r)
+{
+    bool begun = false;
+    for (size_t i = 0; i < r->findings.n && r->verdict == DIAG_BROKEN; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        bool told = f->severity != DIAG_WARNING || f->behind;
+        for (size_t k = 0; k < i && !told; k++) {
+            const struct diag_finding *g = r->findings.items[k];
+            told = g->severity == DIAG_WARNING && !g->behind && g->cause == f->cause;
+        }
+        if (!told) {
+            fputs(begun ? "" : "\n", p->o->file);
+            lesser_line(p, r, f->cause);
+            begun = true;
+        }
+    }
+}
+
 static void brief_findings_text(const struct page *p, const struct diag_report *r,
                                 const struct report_advice *advice)
 {
-    bool broken = r->verdict == DIAG_BROKEN;
     size_t shown = 0, more = 0;
     for (size_t i = 0; i < r->findings.n; i++) {
         const struct diag_finding *f = r->findings.items[i];
-        if (f->behind || (broken && f->severity == DIAG_NOTE)) {
+        if (!is_told_in_full(r, f)) {
             continue;
         }
         if (shown < BRIEF_FINDINGS_MAX) {
@@ -369,6 +435,7 @@ static void brief_findings_text(const struct page *p, const struct diag_report *
         fprintf(p->o->file, "\nand %zu more finding%s: -v prints them all\n", more,
                 more == 1 ? "" : "s");
     }
+    lesser_findings_text(p, r);
 }
 
 static void advice_text(const struct page *p, const char *label, const struct report_repair *repair,
@@ -415,12 +482,13 @@ static void first_repair_text(const struct page *p, const struct diag_report *r,
         fprintf(p->o->file, "  (prints the lines for its Dockerfile)\n");
         return;
     }
-    if (r->findings.n == 1 || !first->command) {
-        out_wrap(p->o, 12, shorten(p, first->text));
+    bool alone = told_in_full(r) == 1;
+    if (alone || !first->command) {
+        out_wrap(p->o, 12, shorten(p, first_repair_words(f)));
     }
     if (first->command) {
-        out_print(p->o, OUT_BOLD, "%s%s\n", r->findings.n == 1 ? "              " : "",
-                  str_printable(p->m->arena, first->command));
+        out_print(p->o, OUT_BOLD, "%s%s\n", alone ? "              " : "",
+                  str_printable(p->m->arena, f->at_once ? f->at_once : first->command));
     }
 }
 

@@ -153,6 +153,21 @@ def repaired(exe, case, tree, wants, document, folder):
                 yield "new after %s: %s" % (command, told(f))
 
 
+ALL_AT_ONCE = "to do now   Install what is missing, then set LD_LIBRARY_PATH"
+
+
+def ended(exe, case, tree, wants, document, folder):
+    """Where something is met only behind an error, the command at the end of check repairs both."""
+    if not any(e.startswith("foreseen: ") for f in document["findings"] for e in f["evidence"]):
+        return
+    args = arguments(tree, wants, wants.get("env", {}))
+    text = gpumend(exe, args, wants.get("as_nobody"))[1]
+    if ALL_AT_ONCE not in text:
+        return
+    after = after_repair(exe, case, tree, wants, text.splitlines()[-1].strip(), folder)
+    yield from ("left by the end of check: " + told(f) for f in serious(after))
+
+
 def run_case(exe, case, folder, show):
     tree = Tree(folder / "bad" , case.prefix)
     wants = case.build(tree, True) or {}
@@ -162,6 +177,7 @@ def run_case(exe, case, folder, show):
         print(gpumend(exe, args, wants.get("as_nobody"))[1])
     wrong = list(judge(case, document))
     wrong += repaired(exe, case, tree, wants, document, folder)
+    wrong += ended(exe, case, tree, wants, document, folder / "ended")
     wrong += [w for f in document["findings"] for r in f["repairs"]
               for w in releases.lacking(tree, r["command"] or "")]
     twin = Tree(folder / "good", case.prefix)
@@ -326,6 +342,21 @@ def driver_before_libraries(exe, folder):
             yield "%s: %s" % (name, [told(f) for f in found])
 
 
+def warnings_beside_an_error(exe, folder):
+    """One broken environment stays short: beside its error the warnings of a cause are one, and what
+    is met only behind it is repaired at the end with it."""
+    tree = Tree(folder / "tree").python().ctranslate2("4.8.5")
+    tree.machine(MACHINES["geforce-desktop"][1])
+    tree.pip_cublas("12.8.4.1")
+    tree.lib(tree.cublas + "/libcublas.so.12", needed=["libcublasLt.so.12"], runpath="$ORIGIN")
+    text = gpumend(exe, ["check", "--root", str(tree.top), "--env", "LD_LIBRARY_PATH=/nowhere::~/lib",
+                         "--env", "LD_PRELOAD=/none.so:/other.so", tree.prefix])[1]
+    lines = [line for line in text.splitlines() if line.startswith("warning")]
+    if len(text.splitlines()) > 18 or len(lines) != 2 or ALL_AT_ONCE not in text or any(
+            "explain " + cause not in text for cause in ("preload-ignored", "library-path-element")):
+        yield text
+
+
 def below_windows(exe, folder):
     """In WSL the GPU is Windows's: what is not shown may be there."""
     for name in ("wsl-without-windows-driver", "wsl-container-without-gpu"):
@@ -388,6 +419,7 @@ def tests(exe, show):
     yield "image-that-imports-the-driver", lambda folder: list(of_an_image(exe, folder))
     yield "import-of-the-driver-below-windows", lambda folder: list(below_windows(exe, folder))
     yield "driver-before-libraries", lambda folder: list(driver_before_libraries(exe, folder))
+    yield "warnings-beside-an-error", lambda folder: list(warnings_beside_an_error(exe, folder))
     yield "behind-a-closed-folder", lambda folder: list(behind_a_closed_folder(exe, folder))
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
