@@ -76,9 +76,10 @@ static const char *loading(const struct container_question *q, enum source sourc
     const char *path = image_place(q);
     const char *engine = by_podman(q) ? "podman" : "docker";
     const char *storage = by_podman(q) ? "containers-storage" : "docker-daemon";
-    const char *transport = source == LAYOUT            ? "oci"
-                            : q->image && q->image->oci ? "oci-archive"
-                                                        : "docker-archive";
+    bool oci = q->image && q->image->oci;
+    const char *transport = source == LAYOUT ? (oci ? "oci" : "dir")
+                            : oci            ? "oci-archive"
+                                             : "docker-archive";
     switch (source) {
     case ARCHIVE:
         return arena_printf(a, "%s load -i %s", engine, diag_shell_word(a, q->image->path));
@@ -104,7 +105,8 @@ static const char *why(struct arena *a, const struct container_question *q, enum
     case UNNAMED:
         return arena_printf(a, "the image is a file, and %s starts what is in its storage", engine);
     case LAYOUT:
-        return arena_printf(a, "the image is an OCI layout, and %s starts what is in its storage",
+        return arena_printf(a, "the image is %s, and %s starts what is in its storage",
+                            q->image && q->image->oci ? "an OCI layout" : "a folder of skopeo's",
                             engine);
     case FOLDER:
         return arena_printf(a,

@@ -58,8 +58,9 @@ bool image_is_meant(const char *path)
     arena_init(&a, 0, NULL, NULL);
     bool environment = folder_has(&a, path, "pyvenv.cfg") || folder_has(&a, path, "conda-meta");
     bool prefix = folder_has(&a, path, "bin/python3") || folder_has(&a, path, "bin/python");
+    bool by_skopeo = folder_has(&a, path, "manifest.json") && folder_has(&a, path, "version");
     bool system = folder_has(&a, path, "oci-layout") || folder_has(&a, path, "usr") ||
-                  folder_has(&a, path, "etc");
+                  folder_has(&a, path, "etc") || by_skopeo;
     bool top = false; // of an image that has its program alone
     for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
         top = top || folder_has(&a, path, tops[i]);
@@ -77,7 +78,7 @@ static bool holds_images(const char *path)
 
 const char *image_split(struct arena *a, const char *text, const char **ret_name)
 {
-    static const char *const transports[] = {"docker-archive:", "oci-archive:", "oci:"};
+    static const char *const transports[] = {"docker-archive:", "oci-archive:", "oci:", "dir:"};
     struct stat st;
     *ret_name = NULL;
     if (stat(text, &st) == 0) {

@@ -37,6 +37,7 @@ struct opening {
     uint64_t texts;             // bytes of their texts
     image_texts diff_ids;       // digests of the layers as they are unpacked
     const char *twice;          // a member that the image needs and that is there twice, or NULL
+    bool beside;                // the files that digests name are beside the manifest: "HEX"
 };
 
 /* ------------------------------------------------------------------ members */
@@ -230,8 +231,8 @@ static const char *member_text(struct opening *o, const struct image_layer_place
     return text;
 }
 
-/* The path of what a descriptor names, "sha256:HEX" -> "blobs/sha256/HEX", and its digest; NULL
- * with an error: it has none, or one that cannot be checked. */
+/* The path of what a descriptor names, "sha256:HEX" -> "blobs/sha256/HEX" or "HEX", and its digest;
+ * NULL with an error: it has none, or one that cannot be checked. */
 static const char *blob_of(struct opening *o, const json_t *descriptor, struct image_digest *ret)
 {
     const char *text = json_text(descriptor, "digest");
@@ -241,7 +242,8 @@ static const char *blob_of(struct opening *o, const json_t *descriptor, struct i
         return NULL;
     }
     ret->text = ret->text ? arena_strdup(o->a, ret->text) : NULL; // the document goes
-    return arena_printf(o->a, "blobs/%.*s/%s", (int)(colon - text), text, colon + 1);
+    return o->beside ? arena_strdup(o->a, colon + 1)
+                     : arena_printf(o->a, "blobs/%.*s/%s", (int)(colon - text), text, colon + 1);
 }
 
 /* The digest that the name of a file promises: "blobs/sha256/HEX", and "HEX.json" and "HEX.tar" as
@@ -510,6 +512,8 @@ static int check_members(struct opening *o)
                     : 0;
 }
 
+/* "manifest.json" is a list where `docker save` wrote it, and the manifest of one image where
+ * skopeo did ("dir:", and podman's "--format docker-dir"; containers-transports(5)). */
 static int opening_read_image(struct opening *o)
 {
     struct image_layer_place place;
@@ -523,7 +527,12 @@ static int opening_read_image(struct opening *o)
     }
     o->im->oci = !saved;
     json_t *doc = opening_document(o, name, &UNCHECKED);
-    int rc = !doc ? o->err->code : saved ? read_saved(o, doc) : read_index(o, doc);
+    o->beside = saved && o->im->layout && json_object_get(doc, "layers");
+    o->im->n_images = o->beside;
+    int rc = !doc        ? o->err->code
+             : o->beside ? read_manifest(o, doc)
+             : saved     ? read_saved(o, doc)
+                         : read_index(o, doc);
     json_decref(doc);
     return rc < 0 ? rc : check_members(o);
 }

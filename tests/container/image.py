@@ -122,6 +122,18 @@ def layout(folder, layers, config=CONFIG):
     (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
 
 
+def beside(folder, layers):
+    """What skopeo's "dir:" and `podman save --format docker-dir` write."""
+    folder.mkdir()
+
+    def put(data):
+        (folder / sha(data)).write_bytes(data)
+        return {"digest": "sha256:" + sha(data), "size": len(data)}
+    (folder / "version").write_text("Directory Transport Version: 1.1\n")
+    (folder / "manifest.json").write_text(json.dumps({
+        "schemaVersion": 2, "config": put(json.dumps(CONFIG).encode()), "layers": [put(d) for d in layers]}))
+
+
 def forms(folder, layers):
     """The same image in every form."""
     packed = {"plain": lambda d: d, "gzip": lambda d: gzip.compress(d, 1)}
@@ -133,6 +145,8 @@ def forms(folder, layers):
         yield f"{name}, saved", folder / f"{name}.tar"
         layout(folder / f"{name}-layout", data)
         yield f"{name}, layout", folder / f"{name}-layout"
+        beside(folder / f"{name}-dir", data)
+        yield f"{name}, folder of skopeo", folder / f"{name}-dir"
         with tarfile.open(folder / f"{name}-oci.tar", "w") as tar:
             tar.add(folder / f"{name}-layout", ".")
         yield f"{name}, OCI archive", folder / f"{name}-oci.tar"
