@@ -197,6 +197,29 @@ static const char *for_build(struct arena *a, struct str command)
     return out;
 }
 
+static bool image_has_program(struct container_work *w, const char *name)
+{
+    const char *own = container_own_value(w, "PATH");
+    struct stat st;
+    bool has = false;
+    for (struct str rest = str_of(own ? own : "/usr/local/bin:/usr/bin:/bin"); rest.s && !has;) {
+        const char *folder = str_dup(w->a, str_cut(&rest, ':'));
+        has = root_stat(w->q->model->root, path_join(w->a, folder, name), &st) == 0;
+    }
+    return has;
+}
+
+/* Where an environment was made by uv in an earlier stage of the build, the image has none, and uv
+ * is a single program (uv, "Using uv in Docker"). */
+static void add_uv(struct container_work *w, const char *command)
+{
+    if (starts_with(command, "uv ") && !image_has_program(w, "uv")) {
+        container_add(w, &w->s->image,
+                      "COPY --from=ghcr.io/astral-sh/uv:latest /uv /usr/local/bin/uv",
+                      "the image has no uv, and its environment has no pip");
+    }
+}
+
 /* Lines of a Dockerfile for a command of a shell: what it exports is LD_LIBRARY_PATH
  * (diag_prepend_folders()), a variable of the image. */
 static void add_lines(struct container_work *w, const struct diag_repair *repair,
@@ -214,6 +237,7 @@ static void add_lines(struct container_work *w, const struct diag_repair *repair
                "out.");
         return;
     }
+    add_uv(w, command);
     container_add(w, &w->s->image,
                   arena_printf(w->a, "RUN %s", for_build(w->a, (struct str){command, at})), reason);
     if (at < rest.n) {

@@ -949,6 +949,20 @@ def one_search_path(exe, folder):
     check("one path: what the check says to do", all(line in again for line in lines), again)
 
 
+def without_uv(exe, folder):
+    """An environment that uv made in an earlier stage has no pip, and the image no uv: it is copied
+    in before the line that runs it."""
+    for name, path, brought in (("none", None, True), ("there", "/usr/local/bin/uv", False)):
+        made = causes_tree.Tree(folder / ("uv " + name)).python().ctranslate2("4.5.0")
+        shutil.rmtree(next(made.real(made.site).glob("pip-*"), folder / "none"), ignore_errors=True)
+        if path:
+            made.put(path, "#!/bin/sh\n")
+        said = json.loads(run(exe, "dockerfile", "--root", made.top, made.prefix, "--json").stdout)
+        lines = [v for v in values(said, "image") if v.startswith(("RUN ", "COPY "))]
+        check(f"uv, {name}: the lines of the build", lines and ("RUN uv " in lines[-1]) and
+              any(v.startswith("COPY --from=") for v in lines[:-1]) == brought, lines)
+
+
 def main():
     exe = Path(sys.argv[1]).resolve()
     schemas = schemas_of()
@@ -975,6 +989,7 @@ def main():
         of_folders(exe, folder)
         of_this_host(exe, folder)
         one_search_path(exe, folder)
+        without_uv(exe, folder)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 
