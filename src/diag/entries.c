@@ -188,11 +188,13 @@ static bool note_no_cpu_program(struct diag *d)
     return driver;
 }
 
-/* By its family, or by the repository of CUDA's or ROCm's packages that has it. */
+/* By its family, or by the repository of CUDA's or ROCm's packages that has it. A name without a
+ * version, as a toolkit has it for building, is of the same library. */
 static bool is_gpu_library(const struct model *m, const char *name)
 {
     struct kb_provides list;
     struct gm_err err;
+    name = ends_with(name, ".so") ? arena_printf(m->arena, "%s.0", name) : name;
     if (kb_family_of(&m->families, name) || kb_provides(m->kb, &list, &err) < 0) {
         return kb_family_of(&m->families, name) != NULL;
     }

@@ -126,10 +126,10 @@ def unknown_package(t):
     """A package with GPU code that nothing is known of, beside a wheel that only brings libraries."""
     t.python()
     nvidia(t, "12.9.3")
-    module(t, "paddle")
-    library = cuda_library("libphi.so", CT2) + bytes(2 << 20)
-    t.put(t.site + "/paddle/libs/libphi.so", library)
-    t.dist("paddlepaddle-gpu", "2.6.2", ["paddle/libs/libphi.so"])
+    module(t, "oneflow")
+    library = cuda_library("liboneflow.so", CT2) + bytes(2 << 20)
+    t.put(t.site + "/oneflow.libs/liboneflow.so", library)
+    t.dist("oneflow", "0.9.0", ["oneflow.libs/liboneflow.so"])
 
 
 def bindings(t):

@@ -46,6 +46,27 @@ def toolkit(t, without=()):
     return folders
 
 
+@case("library-missing", "lib-missing", "libcublas.so", repair="provides libcublas.so",
+      evidence="third-party dynamic library .libcublas.so. that Paddle depends on")
+def paddle_without_a_toolkit(t, bad):
+    """libphi.so opens names without a version, which no wheel of CUDA's has."""
+    t.python()
+    libs = t.site + "/paddle/libs"
+    for folder in ("paddle", "paddle/base"):
+        t.put("%s/%s/__init__.py" % (t.site, folder), "")
+    t.lib(t.site + "/paddle/base/libpaddle.so", needed=["libphi.so"], runpath="$ORIGIN/../libs/")
+    t.lib(libs + "/libphi.so", runpath="$ORIGIN")
+    t.dist("paddlepaddle-gpu", "2.6.2", ["paddle/base/libpaddle.so", "paddle/libs/libphi.so"])
+    t.pip_cublas()
+    if not bad:
+        t.lib(SYSTEM + "/libcublas.so", soname="libcublas.so.11")
+        t.lib(SYSTEM + "/libcudnn.so", soname="libcudnn.so.8")
+
+
+def paddle_without_cublas(t):
+    paddle_without_a_toolkit(t, True)
+
+
 def cupy_without(part, culprit, severity, evidence, repair):
     """cupy-cuda12x 14 without one of the wheels of its extra."""
     def build(t, bad):

@@ -302,6 +302,7 @@ FOR_CPU = {"cpu-use": (without_cublas, "broken", "ok", {"note"}),
            "cpu-import": (import_of_cublas, "broken", "broken", {"error"}),
            "cpu-import-of-a-cut-file": (mixed_at_import, "broken", "broken", {"error"}),
            "cpu-import-of-the-driver": (driver_at_import, "broken", "broken", {"error"}),
+           "cpu-paddle": (imports.paddle_without_cublas, "broken", "ok", {"note"}),
            "cpu-cupy": (cupy_at_use, "broken", "broken", {"error"}),
            "cpu-cupy-whole": (cupy_whole, "ok", "unknown", set())}
 
