@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "diag/internal.h"
+#include "diag/wanted.h"
 #include "model/gpu.h"
 #include "model/package.h"
 
@@ -106,9 +107,41 @@ static void repair_for_xpu(struct diag *d, struct diag_finding *f, const struct 
                 "Install a build of torch for Intel GPUs (by uv, which knows PyTorch's builds).");
 }
 
+/* What conda has installed, it replaces: pip would put another one into the files that it keeps.
+ * Its name for torch is pytorch, and the name of a build says whether it is for CUDA
+ * (conda-forge/pytorch-cpu-feedstock#164, pytorch/test-infra#4567). False: it is not conda's. */
+static bool repair_by_conda(struct diag *d, struct diag_finding *f, const struct host_gpu *g)
+{
+    struct py_env *env = d->m->env;
+    const struct py_dist *dist = py_env_by_dist(env, "pytorch");
+    if (!dist || dist->kind != PY_DIST_CONDA) {
+        return false;
+    }
+    bool nvidia = g->vendor == HOST_NVIDIA;
+    bool is_forge = nvidia && py_dist_is_conda_forge(env, dist);
+    bool is_pixi = env->manager && strcmp(env->manager, "pixi") == 0; // its own manifest decides
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                is_forge && !is_pixi
+                    ? diag_command_of(d, KB_MANAGER_CONDA, "'pytorch=*=*cuda*'", NULL)
+                    : NULL,
+                "Install %s, as conda has installed this torch%s.",
+                is_forge ? "conda-forge's build for CUDA"
+                : nvidia ? "a build for CUDA by conda"
+                         : arena_printf(d->a, "a build for %s in another environment",
+                                        g->vendor == HOST_AMD ? "ROCm" : "Intel GPUs"),
+                is_forge ? ""
+                : nvidia ? ", from a channel that has one"
+                         : "");
+    return true;
+}
+
 static void repair_torch(struct diag *d, struct diag_finding *f, const struct py_dist *dist,
                          const struct host_gpu *g)
 {
+    if (repair_by_conda(d, f, g)) {
+        f->severity = g->vendor == HOST_INTEL && g->integrated ? DIAG_NOTE : f->severity;
+        return;
+    }
     if (g->vendor == HOST_INTEL) {
         f->severity = g->integrated ? DIAG_NOTE : f->severity;
         repair_for_xpu(d, f, dist);

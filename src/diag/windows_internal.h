@@ -18,6 +18,9 @@ struct winldr_python diag_windows_with_path(const struct diag_windows *n, const 
 
 bool diag_windows_has_dll(struct diag_windows *n, const char *folder, const char *dll);
 
+/* NULL: the command prompt has no way to write it. */
+const char *diag_windows_quote_cmd(struct arena *a, const char *text);
+
 void diag_windows_add_repair(struct diag_windows *n, struct diag_windows_finding *f,
                              struct diag_windows_repair repair);
 struct diag_windows_repair diag_windows_plain(const char *says, const char *command);

@@ -3,6 +3,7 @@
 
 #include "diag/windows_internal.h"
 #include "kb/serves.h"
+#include "py/dist.h"
 #include "winldr/path.h"
 #include "winldr/syspath.h"
 #include "winldr/words.h"
@@ -16,6 +17,47 @@ const struct host_gpu *diag_windows_gpu(const struct diag_windows *n, enum host_
         }
     }
     return NULL;
+}
+
+/* Whether conda has installed torch, which it calls pytorch, and whether from conda-forge: it
+ * writes a record of each package (conda-meta/NAME-VERSION-BUILD.json, with its channel). */
+static bool is_conda_torch(struct diag_windows *n, bool *ret_is_forge)
+{
+    const char *meta = winldr_path_join(n->arena, n->py->folder, "conda-meta");
+    struct winldr_names names = winldr_files_list(n->files, meta);
+    for (size_t i = 0; i < names.n; i++) {
+        const char *name = names.items[i];
+        if (!starts_with(name, "pytorch-") || name[8] < '0' || name[8] > '9') {
+            continue;
+        }
+        const struct winldr_entry *e =
+            winldr_files_place(n->files, winldr_path_join(n->arena, meta, name));
+        struct str text;
+        bool is_read = e->place && root_read_head(n->files->root, n->arena, e->place,
+                                                  PY_CONDA_HEAD_BYTES_MAX, &text, NULL) == 0;
+        *ret_is_forge = is_read && py_conda_is_forge(text);
+        return true;
+    }
+    return false;
+}
+
+/* pip would put another one into the files that conda keeps. Sources:
+ * conda-forge/pytorch-cpu-feedstock#164 and pytorch/test-infra#4567 (the build by its name). */
+static struct diag_windows_repair conda_build(const struct diag_windows *n, bool is_forge)
+{
+    struct arena *a = n->arena;
+    const char *power = str_powershell_word(a, n->py->folder);
+    const char *cmd = diag_windows_quote_cmd(a, n->py->folder);
+    static const char format[] = "conda install -p %s -c conda-forge \"pytorch=*=*cuda*\"";
+    return (struct diag_windows_repair){
+        .says = is_forge
+                    ? "install conda-forge's build for CUDA, as conda has installed this torch"
+                    : "install a build for CUDA by conda, which has installed this torch, from "
+                      "a channel that has one",
+        .powershell = is_forge && power ? arena_printf(a, format, power) : NULL,
+        .cmd = is_forge && cmd ? arena_printf(a, format, cmd) : NULL,
+        .is_inside = true,
+    };
 }
 
 /* What torch was built for, and what the machine has. */
@@ -47,7 +89,10 @@ void diag_windows_judge_build(struct diag_windows *n)
     };
     bool blackwell = nvidia && g->compute_capability.state == HOST_YES &&
                      host_version_cmp(g->compute_capability.value, "10.0") >= 0;
-    if (nvidia) {
+    bool is_forge = false;
+    if (nvidia && is_conda_torch(n, &is_forge)) {
+        diag_windows_add_repair(n, &f, conda_build(n, is_forge));
+    } else if (nvidia) {
         diag_windows_add_repair(n, &f,
                                 diag_windows_pip(n, "install a build for CUDA",
                                                  blackwell

@@ -11,7 +11,7 @@
 /* ------------------------------------------------------------------ quoting */
 
 /* Within "..." the command prompt still replaces %NAME%, and no character prevents it. */
-static const char *quote_cmd(struct arena *a, const char *text)
+const char *diag_windows_quote_cmd(struct arena *a, const char *text)
 {
     return str_is_seen(text) && !strpbrk(text, "%\"!") ? str_concat(a, "\"", text, "\"") : NULL;
 }
@@ -46,7 +46,7 @@ struct diag_windows_repair diag_windows_pip(const struct diag_windows *n, const 
 {
     struct arena *a = n->arena;
     const char *power = str_powershell_word(a, pip_program(n));
-    const char *cmd = quote_cmd(a, pip_program(n));
+    const char *cmd = diag_windows_quote_cmd(a, pip_program(n));
     return (struct diag_windows_repair){
         .says = says,
         .powershell = power ? arena_printf(a, "& %s -m pip install %s", power, arguments) : NULL,
@@ -89,7 +89,7 @@ struct diag_windows_repair diag_windows_preload(const struct diag_windows *n, co
 struct diag_windows_repair diag_windows_on_path(const struct diag_windows *n, const char *folder)
 {
     struct arena *a = n->arena;
-    const char *power = str_powershell_word(a, folder), *cmd = quote_cmd(a, folder);
+    const char *power = str_powershell_word(a, folder), *cmd = diag_windows_quote_cmd(a, folder);
     struct diag_windows_repair r = {
         .says = arena_printf(a, "put %s on PATH, in the window that starts the program", folder),
         .powershell = power ? arena_printf(a, "$env:PATH = %s + ';' + $env:PATH", power) : NULL,
@@ -126,7 +126,7 @@ struct diag_windows_repair diag_windows_variable(const struct diag_windows *n, c
             .cmd = arena_printf(a, "set \"%s=\"", name),
         };
     }
-    const char *power = str_powershell_word(a, value), *cmd = quote_cmd(a, value);
+    const char *power = str_powershell_word(a, value), *cmd = diag_windows_quote_cmd(a, value);
     return (struct diag_windows_repair){
         .says = arena_printf(a, "set %s to %s, in the window that starts the program", name, value),
         .powershell = power ? arena_printf(a, "$env:%s = %s", name, power) : NULL,

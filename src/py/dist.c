@@ -318,6 +318,24 @@ const struct py_metadata *py_dist_metadata(struct py_env *env, struct py_dist *d
     return details->metadata;
 }
 
+bool py_conda_is_forge(struct str head)
+{
+    static const char key[] = "\"channel\"";
+    size_t at = str_find(head, key);
+    struct str rest = {head.s + at, head.n - at};
+    struct str value = at < head.n ? str_cut(&rest, ',') : (struct str){"", 0};
+    return str_find(value, "/conda-forge/") < value.n ||
+           str_find(value, "\"conda-forge\"") < value.n;
+}
+
+bool py_dist_is_conda_forge(struct py_env *env, const struct py_dist *dist)
+{
+    struct str head;
+    return dist->kind == PY_DIST_CONDA &&
+           py_read_head(env, dist->info, PY_CONDA_HEAD_BYTES_MAX, &head, NULL) == 0 &&
+           py_conda_is_forge(head);
+}
+
 /* A small file beside METADATA; false if it is absent (no note) or cannot be read (a note). */
 static bool read_beside(struct py_env *env, const struct py_dist *dist, const char *name,
                         struct str *ret, bool *ret_unreadable)

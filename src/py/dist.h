@@ -21,6 +21,13 @@ struct py_dist_install {
  * none is installed. */
 struct py_dist *py_env_by_dist(struct py_env *env, const char *name);
 
+/* Whether the record of a package in conda-meta, or its head, says that it came from conda-forge:
+ * "channel": "https://conda.anaconda.org/conda-forge/linux-64". The list of its files, which can be
+ * long, comes behind that. */
+enum { PY_CONDA_HEAD_BYTES_MAX = 64 << 10 };
+bool py_conda_is_forge(struct str head);
+bool py_dist_is_conda_forge(struct py_env *env, const struct py_dist *dist);
+
 /* The header block of METADATA or PKG-INFO; NULL if there is none to be read (a note says why).
  * The description below it is not read. */
 const struct py_metadata *py_dist_metadata(struct py_env *env, struct py_dist *dist);

@@ -248,6 +248,32 @@ def torch_for_the_cpu(t, bad):
     cpu_torch(t, RTX3060, "None" if bad else "'12.4'")
 
 
+def conda_torch(t, bad, channel):
+    cpu_torch(t, RTX3060, "None" if bad else "'12.4'")
+    t.remove(t.prefix + "/pyvenv.cfg")
+    t.remove(t.prefix + "/bin/python")
+    t.put(t.prefix + "/bin/python3.11", elf(None, interp=LOADER))
+    t.link(t.prefix + "/bin/python", "python3.11")
+    t.put(t.prefix + "/conda-meta/history", "")
+    t.put(t.prefix + "/lib/python3.11/os.py", "")
+    t.put(t.prefix + "/conda-meta/pytorch-2.5.1-cpu_generic_py311_h1.json",
+          '{"build": "cpu_generic_py311_h1", "channel": "https://conda.anaconda.org/%s/linux-64", '
+          '"name": "pytorch", "version": "2.5.1", "files": []}' % channel)
+    t.put(t.prefix + "/conda-meta/pytorch-lightning-2.4.0-h1.json", "{}")
+
+
+@case("build-without-gpu", "cpu-only-build", "torch", severity="warning", prefix="/opt/conda",
+      repair=r"^conda install -p /opt/conda -c conda-forge 'pytorch=\*=\*cuda\*'$")
+def torch_of_conda_forge_for_the_cpu(t, bad):
+    conda_torch(t, bad, "conda-forge")
+
+
+@case("build-without-gpu", "cpu-only-build", "torch", severity="warning", prefix="/opt/conda",
+      repair=r"(?s)\A(?!.*(pip|conda) install).*a build for CUDA by conda")
+def torch_of_another_channel_for_the_cpu(t, bad):
+    conda_torch(t, bad, "pytorch")
+
+
 @case("build-without-gpu", "cpu-only-build", "torch", severity="warning", repair="pip install")
 def torch_for_the_cpu_without_gpu(t, bad):
     cpu_torch(t, RTX3060 if bad else MACHINES["cpu-only"][1], "None")

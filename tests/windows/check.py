@@ -770,6 +770,27 @@ def conda(tree, folder="Users/ann/miniconda3", library=True):
     put(tree, folder + ("/Library/bin/" if library else "/Library/lib/") + "libiomp5md.dll")
 
 
+def conda_torch(tree, channel="conda-forge"):
+    folder = "Users/ann/mini & conda"
+    machine(tree), python(tree, folder), torch(tree, folder)
+    (tree / folder / "Lib/site-packages/torch/version.py").write_text(
+        "__version__ = '2.6.0'\ncuda: Optional[str] = None\nhip: Optional[str] = None\n")
+    meta = tree / folder / "conda-meta"
+    meta.mkdir()
+    (meta / "pytorch-mutex-1.0-cpu.json").write_text("{}")
+    (meta / "pytorch-2.6.0-cpu_mkl_py312_h1.json").write_text(json.dumps(
+        {"build": "cpu_mkl_py312_h1", "channel": f"https://conda.anaconda.org/{channel}/win-64"}))
+
+
+def conda_torch_of_another_channel(tree):
+    conda_torch(tree, "pytorch")
+
+
+def conda_torch_of_pip(tree):
+    conda_torch(tree)
+    (tree / "Users/ann/mini & conda/conda-meta/pytorch-2.6.0-cpu_mkl_py312_h1.json").unlink()
+
+
 def conda_without_library(tree):
     conda(tree, library=False)
 
@@ -1292,6 +1313,15 @@ def frozen_for_rocm(tree):
 MAKER = "report it to the maker of talk.exe"
 
 CASES = [
+    ("conda-forge's torch for the CPU", conda_torch, "C:\\Users\\ann\\mini & conda", 3,
+     [("build-without-gpu", "warning")],
+     ["PowerShell: conda install -p 'C:\\Users\\ann\\mini & conda' -c conda-forge \"pytorch=*=*cuda*\"",
+      "cmd:        conda install -p \"C:\\Users\\ann\\mini & conda\" -c conda-forge \"pytorch=*=*cuda*\""], 1),
+    ("another channel's torch for the CPU", conda_torch_of_another_channel,
+     "C:\\Users\\ann\\mini & conda", 3, [("build-without-gpu", "warning")],
+     ["install a build for CUDA by conda, which has installed this torch"], 1),
+    ("pip's torch for the CPU in conda", conda_torch_of_pip, "C:\\Users\\ann\\mini & conda", 3,
+     [("build-without-gpu", "warning")], ["-m pip install --force-reinstall torch"], 1),
     ("a folder of PyInstaller", frozen, None, 3, [], ["C:\\prog (PyInstaller)", "Cannot tell"], 2),
     ("named by its program", frozen, "C:\\prog\\talk.exe", 3, [], ["C:\\prog (PyInstaller)"], 1),
     ("PyInstaller before 6", frozen_before_6, None, 3, [], ["C:\\prog (PyInstaller)"], 2),
