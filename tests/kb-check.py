@@ -231,6 +231,9 @@ def check_imports(rows, areas, problems):
                                step.get("names", []), row["id"], problems)
             if step["do"] == "import" and step["package"] == row["package"]:
                 problems.append("%s: imports itself" % row["id"])
+            if step["do"] == "preload" and step["when"] == "always" and "missing" not in step:
+                problems.append("%s: a preload without 'missing': what must be there is a dlopen, "
+                                "which tells what failed" % row["id"])
     for must in ("torch", "ctranslate2", "onnxruntime-gpu", "tensorflow", "jax", "vllm",
                  "bitsandbytes", "whisperx", "faster-whisper", "cupy-cuda12x"):
         if must not in known:

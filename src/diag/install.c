@@ -36,7 +36,11 @@ static bool opens_from(const struct wanted *w, const char *name, const char *fol
     const char *package = w->x->attempt ? w->x->attempt->package : NULL;
     const struct py_dist *dist = package ? py_env_by_dist(m->env, package) : NULL;
     const struct kb_import *row = dist ? diag_import_row(w->d, dist) : NULL;
+    const char *path = arena_printf(w->d->a, "{site}/%s/%s", folder, name);
     for (size_t i = 0; row && i < row->n_steps; i++) {
+        if (list_has_text(&row->steps[i].names, path)) {
+            return true;
+        }
         for (size_t k = 0; k < row->steps[i].n_libs; k++) {
             const struct kb_preload *lib = &row->steps[i].libs[k];
             bool named =
@@ -219,7 +223,10 @@ void diag_repair_findable(struct diag *d, struct diag_finding *f, const struct d
     }
 }
 
-const char *diag_denied_place(struct diag *d, const struct diag_failure *x)
+/* Where pip puts a library for the asking package, of which `fits` is true; NULL: nowhere. */
+static const char *place_of_wheel(struct diag *d, const struct diag_failure *x, const char *name,
+                                  bool (*fits)(struct diag *d, const struct diag_failure *x,
+                                               const char *path))
 {
     struct gm_err err;
     struct wanted w = {.d = d, .x = x, .cuda_major = -1};
@@ -227,17 +234,40 @@ const char *diag_denied_place(struct diag *d, const struct diag_failure *x)
     if (!site || kb_provides(d->m->kb, &w.provides, &err) < 0) {
         return NULL;
     }
-    const struct kb_provide *row = diag_wanted_provide(&w, x->name);
+    const struct kb_provide *row = diag_wanted_provide(&w, name);
     for (size_t i = 0; row && i < row->n_providers; i++) {
         const struct kb_provider *v = &row->providers[i];
         const char *dir =
             v->manager == KB_MANAGER_PIP && v->folder ? path_join(d->a, site, v->folder) : NULL;
-        const char *path = dir ? path_join(d->a, dir, x->name) : NULL;
-        if (path && model_denied_at(d->m, path)) {
+        const char *path = dir ? path_join(d->a, dir, name) : NULL;
+        if (path && fits(d, x, path)) {
             return path;
         }
     }
     return NULL;
+}
+
+static bool is_denied_there(struct diag *d, const struct diag_failure *x, const char *path)
+{
+    (void)x;
+    return model_denied_at(d->m, path);
+}
+
+const char *diag_denied_place(struct diag *d, const struct diag_failure *x)
+{
+    return place_of_wheel(d, x, x->name, is_denied_there);
+}
+
+static bool is_asked_for_there(struct diag *d, const struct diag_failure *x, const char *path)
+{
+    (void)d;
+    return strcmp(path, x->name) == 0;
+}
+
+const char *diag_library_of_wheel(struct diag *d, const struct diag_failure *x)
+{
+    const char *base = path_base(x->name);
+    return *x->name == '/' && place_of_wheel(d, x, base, is_asked_for_there) ? base : NULL;
 }
 
 /* Who has it, where the system's own manager is not known to get it. */

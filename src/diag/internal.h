@@ -228,6 +228,9 @@ const char *diag_denied_place(struct diag *d, const struct diag_failure *x);
 /* Fills in at_once of the findings that others are behind (repair.c). */
 void diag_join_foreseen(struct diag *d);
 
+/* The name of the library, where a package asks by path for a file of another wheel; or NULL. */
+const char *diag_library_of_wheel(struct diag *d, const struct diag_failure *x);
+
 /* Repairs for a library that is not found (repair.c). */
 void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
                          const struct model_library *elsewhere);

@@ -298,7 +298,12 @@ bool diag_rule_not_found(struct diag *d, const struct diag_failure *x)
         return true;
     }
     enum diag_cause cause = failure_cause(x, &p);
-    const char *key = missing_key(d, x);
+    const char *key = missing_key(d, x), *of_wheel = diag_library_of_wheel(d, x);
+    struct diag_failure by_name = *x;
+    if (of_wheel) { // which is what there is to install
+        by_name.name = of_wheel;
+        x = &by_name;
+    }
     if (failure_is_known(d, x, cause, key, &p)) {
         return true;
     }

@@ -244,8 +244,10 @@ static const char *folders_beside(struct diag *d, const struct diag_finding *f,
 void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
                          const struct model_library *elsewhere)
 {
-    repair_by_path(d, f, x->process);
-    repair_by_order(d, f, x);
+    if (!x->request || *x->request->name != '/') { // what is asked for by its path is nowhere else
+        repair_by_path(d, f, x->process);
+        repair_by_order(d, f, x);
+    }
     if (elsewhere && x->attempt && x->attempt->in_program) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s", x->attempt->in_program);
     }

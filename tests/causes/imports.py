@@ -382,3 +382,33 @@ def torch_linear_algebra(t, bad):
     if not bad:
         t.lib(lib + "libcusolver.so.11")
     return {"args": ["--import", "torch"]}
+
+
+# ---- Faiss ----------------------------------------------------------------------------------
+
+def faiss_without(part, library):
+    """faiss-gpu-cu12: its loader finds the files by the RECORD of NVIDIA's wheels, and only so."""
+    def build(t, bad):
+        t.python()
+        t.put(t.site + "/faiss/__init__.py", "")
+        t.lib(t.site + "/faiss/_swigfaiss.so", soname=None,
+              needed=["libcudart.so.12", "libcublas.so.12"])
+        t.dist("faiss-gpu-cu12", "1.13.2", ["faiss/_swigfaiss.so"])
+        t.put(t.site + "/numpy/__init__.py", "")
+        t.dist("numpy", "2.2.6", ["numpy/__init__.py"])
+        for name, names in {"cuda_runtime": ["libcudart.so.12"],
+                            "cublas": ["libcublas.so.12", "libcublasLt.so.12"]}.items():
+            if bad and name == part:
+                for file in names:
+                    t.lib(SYSTEM + "/" + file)
+                continue
+            for file in names:
+                t.lib("%s/nvidia/%s/lib/%s" % (t.site, name, file), runpath="$ORIGIN")
+            t.dist("nvidia-%s-cu12" % name.replace("_", "-"), "12.4.5",
+                   ["nvidia/%s/lib/%s" % (name, file) for file in names])
+    case("library-missing", "lib-missing", library, name="faiss-without-" + part,
+         repair="pip install nvidia-%s-cu12" % part.replace("_", "-"))(build)
+
+
+faiss_without("cublas", "libcublas.so.12")
+faiss_without("cuda_runtime", "libcudart.so.12")
