@@ -83,8 +83,34 @@ static int elements_check(const struct log_rules *r, const struct log_rule *rule
     return 0;
 }
 
+/* A brace that begins like a choice of fields and is none would be printed as it is. */
+static int fields_check(const struct log_rule *rule, const char *text, struct gm_err *err)
+{
+    for (const char *at = text ? strchr(text, '{') : NULL; at; at = strchr(at + 1, '{')) {
+        size_t n = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_|");
+        if (memchr(at + 1, '|', n) && at[1 + n] != '}') {
+            return node_error(rule->file, rule->node, err, "%s: \"%.60s\" is not a field", rule->id,
+                              at);
+        }
+    }
+    return 0;
+}
+
+static int texts_check(const struct log_rule *rule, struct gm_err *err)
+{
+    int rc = fields_check(rule, rule->culprit, err);
+    rc = rc < 0 ? rc : fields_check(rule, rule->says, err);
+    for (size_t i = 0; rc == 0 && i < rule->n_repairs; i++) {
+        rc = fields_check(rule, rule->repairs[i].text, err);
+    }
+    return rc;
+}
+
 int log_names_check(const struct log_rules *r, const struct log_rule *rule, struct gm_err *err)
 {
+    if (texts_check(rule, err) < 0) {
+        return -1;
+    }
     int rc = rule->file->name ? elements_check(r, rule, &rule->all, err) : 0;
     rc = rc < 0 || !rule->file->name ? rc : elements_check(r, rule, &rule->any, err);
     return rc < 0 || !rule->file->name ? rc : elements_check(r, rule, &rule->none, err);

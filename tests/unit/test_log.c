@@ -520,6 +520,8 @@ static void test_refused(void **state)
         {"cause: c\nfailures:\n- {id: a, all: [{fact: platform, colour: x}], confidence: likely, "
          "says: s}\n",
          "x.yaml:3: a: \"platform\" has no field \"colour\""},
+        {"cause: c\nfailures:\n" ENTRY("a") ", culprit: '{library|\"a library\"}'}\n",
+         "x.yaml:3: a: \"{library|\"a library\"}\" is not a field"},
         {"cause: c\nfailures:\n" ENTRY("a") ", test: nothing}\n",
          "x.yaml:3: there is no test nothing"},
         {"cause: c\nfailures:\n" ENTRY("a") ", repairs: [{platform: beos, says: s}]}\n",
