@@ -48,6 +48,7 @@ EMULATOR = (
 )
 # With pages of 16 and 64 KiB as well.
 LARGE_PAGES = (
+    ("gpucall", r"ASan, \w+", "the stack is not in qemu's /proc/self/maps, where AddressSanitizer looks for it"),
     ("guard", r"ASan of g\+\+: \w+", "the stack is not in qemu's /proc/self/maps, where AddressSanitizer looks for it"),
 )
 # What it can do only sometimes.
