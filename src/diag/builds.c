@@ -35,10 +35,12 @@ static bool target_of(const struct host_gpu *g, struct diag_target *ret)
 }
 
 /* The newest series whose CUDA the driver serves, with what it needs. */
-static const char *install_for(struct diag *d, const char *gpu)
+static const char *install_for(struct diag *d, const char *gpu, bool here)
 {
     const struct kb_build *b = diag_build_for(d, gpu, NULL, true, NULL, 0);
-    return b ? diag_release_command(d, "", gpu, b->versions) : diag_pip(d, diag_quote(d, gpu));
+    return b      ? diag_release_command(d, here, "", gpu, b->versions)
+           : here ? diag_pip_here(d, diag_quote(d, gpu))
+                  : diag_pip(d, diag_quote(d, gpu));
 }
 
 /* ONNX Runtime has a package for each vendor, all in one folder. */
@@ -48,7 +50,7 @@ static void repair_onnxruntime(struct diag *d, struct diag_finding *f, const cha
     if (g->vendor == HOST_NVIDIA) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                     arena_printf(d->a, "%s && %s", diag_pip_remove(d, package),
-                                 install_for(d, "onnxruntime-gpu")),
+                                 install_for(d, "onnxruntime-gpu", true)),
                     "Install onnxruntime-gpu, the build for CUDA, instead of %s.", package);
     } else {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
@@ -414,7 +416,7 @@ static void rule_pairs(struct diag *d, const struct diag_machine *x)
             add_build(d, DIAG_BUILD_WITHOUT_GPU, dist, x->nvidia, "the CPU alone");
         f->severity = pairs[i].severity;
         diag_evidence(d, f, "installed in %s", dist->info);
-        const char *install = install_for(d, pairs[i].gpu);
+        const char *install = install_for(d, pairs[i].gpu, !pairs[i].beside);
         diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                     pairs[i].beside
                         ? install
@@ -440,7 +442,7 @@ static void repair_ort(struct diag *d, struct diag_finding *f, const struct py_d
         gpu->version ? arena_printf(d->a, "onnxruntime-gpu==%s", gpu->version) : "onnxruntime-gpu";
     diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                 arena_printf(d->a, "%s && %s", diag_pip_remove(d, "onnxruntime onnxruntime-gpu"),
-                             diag_pip(d, diag_quote(d, spec))),
+                             diag_pip_here(d, diag_quote(d, spec))),
                 "Uninstall both, then install the one for the GPU; it also works for packages "
                 "that require onnxruntime.");
 }

@@ -250,7 +250,7 @@ bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag
                       dist->name_normal, now->version, now->glibc);
     }
     if (fits && fits->glibc && (!now || strcmp(fits->version, now->version) != 0)) {
-        const char *command = diag_release_command(d, "", dist->name_normal,
+        const char *command = diag_release_command(d, false, "", dist->name_normal,
                                                    arena_printf(d->a, "==%s", fits->version));
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, command,
                     "Install %s %s, the newest release known here whose wheels are for glibc %s.",

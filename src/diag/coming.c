@@ -187,10 +187,11 @@ static struct coming coming_with(struct diag *d, const char *package, const char
     return out;
 }
 
-const char *diag_release_command(struct diag *d, const char *options, const char *package,
-                                 const char *versions)
+const char *diag_release_command(struct diag *d, bool here, const char *options,
+                                 const char *package, const char *versions)
 {
     struct coming c = coming_with(d, package, versions);
-    const char *command = diag_pip(d, arena_printf(d->a, "%s%s", options, c.words));
+    const char *words = arena_printf(d->a, "%s%s", options, c.words);
+    const char *command = here ? diag_pip_here(d, words) : diag_pip(d, words);
     return *c.folders ? diag_findable_command(d, command, c.folders) : command;
 }

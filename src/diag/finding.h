@@ -134,8 +134,12 @@ bool diag_is_variable_name(struct str name);
 bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct diag_variable *ret);
 
 /* "PYTHON -m pip install ARGUMENTS" for the model's environment, or uv's words where there is no
- * pip; and a text as one word of a shell. */
+ * pip; for names alone, and an environment that a tool keeps by a lock, what adds them to the
+ * project ("uv add"). */
 const char *diag_pip_command(struct model *m, const char *arguments);
+/* What adds conda's packages to the project of pixi's environment; NULL: the project is not known.
+ */
+const char *diag_pixi_command(struct model *m, const char *packages);
 /* The site folder into which it installs, before diag_prepend_folders() moves it; `beside` as in
  * py_env_pip_folder(). NULL: not known. */
 const char *diag_pip_folder(struct model *m, const char *beside);

@@ -92,6 +92,7 @@ static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
     struct diag *d = w->d;
     const char *own = site_of(d, w->x);
     const char *site = manager == KB_MANAGER_PIP ? diag_pip_folder(d->m, own) : NULL;
+    const char *cuda = NULL;
     *ret_packages = *ret_folders = *ret_unknown = "";
     *ret_vendor = NULL;
     for (size_t i = 0; i < w->names.n; i++) {
@@ -102,13 +103,16 @@ static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
             *ret_unknown = diag_with_word(d, *ret_unknown, " ", w->names.items[i]);
             continue;
         }
-        const char *spec =
-            manager == KB_MANAGER_PIP ? diag_wanted_pinned(w, v) : diag_name_in_repository(d, v);
+        const char *spec = manager == KB_MANAGER_PIP     ? diag_wanted_pinned(w, v)
+                           : manager == KB_MANAGER_CONDA ? diag_wanted_conda(w, row, v)
+                                                         : diag_name_in_repository(d, v);
         if (!spec) {
             *ret_unknown = diag_with_word(d, *ret_unknown, " ", w->names.items[i]);
             continue;
         }
         *ret_packages = diag_with_word(d, *ret_packages, " ", diag_quote(d, spec));
+        const char *its = manager == KB_MANAGER_CONDA ? diag_wanted_cuda_version(w, row) : NULL;
+        cuda = its ? its : cuda;
         *ret_vendor = v->repository ? v->repository : *ret_vendor;
         const char *folder = site && v->folder ? path_join(d->a, site, v->folder) : NULL;
         if (folder && !diag_searched(d, w->x->request, folder) &&
@@ -116,6 +120,9 @@ static void wanted_of_manager(const struct wanted *w, enum kb_manager manager,
             !hook_loads(d, path_join(d->a, folder, w->names.items[i]))) {
             *ret_folders = diag_with_word(d, *ret_folders, ":", folder);
         }
+    }
+    if (cuda) {
+        *ret_packages = diag_with_word(d, *ret_packages, " ", cuda);
     }
     for (struct str rest = str_of(**ret_folders ? w->beside : NULL); rest.s;) {
         *ret_folders = diag_with_word(d, *ret_folders, ":", str_dup(d->a, str_cut(&rest, ':')));

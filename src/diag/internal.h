@@ -197,6 +197,9 @@ const char *diag_torch_command(struct diag *d, const char *release, const char *
 bool diag_is_torch_family(const char *name); // torch, torchvision, torchaudio
 /* The others that are installed, for this release of torch: " torchvision 'torchaudio==2.8.*'". */
 const char *diag_torch_others(struct diag *d, const char *release);
+/* Into the environment alone, also where a tool keeps it by a lock: after something was removed
+ * there. */
+const char *diag_pip_here(struct diag *d, const char *arguments);
 /* The same for "pip uninstall". */
 const char *diag_pip_remove(struct diag *d, const char *packages);
 
@@ -219,8 +222,8 @@ bool diag_can_install(struct diag *d, const char *package, const char *versions)
 /* Installs a release, and what that release opens and does not ask an installer for, where neither
  * the environment nor the system has it; and names the folders in which nobody would look for that.
  * `options` of pip: "", or words with a blank behind. */
-const char *diag_release_command(struct diag *d, const char *options, const char *package,
-                                 const char *versions);
+const char *diag_release_command(struct diag *d, bool here, const char *options,
+                                 const char *package, const char *versions);
 
 /* Where pip would put the library that failed, if this user may not look there; or NULL. */
 const char *diag_denied_place(struct diag *d, const struct diag_failure *x);

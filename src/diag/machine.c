@@ -245,7 +245,7 @@ static void repair_plain(struct diag *d, struct diag_finding *f, const struct kb
     const char *package = plain->package, *series = diag_series(d, plain);
     diag_repair(
         d, f, DIAG_REPAIR_PACKAGE,
-        diag_release_command(d, again ? "--force-reinstall " : "", package, plain->versions),
+        diag_release_command(d, false, again ? "--force-reinstall " : "", package, plain->versions),
         "Install %s %s, whose build for %s (%s) has %s for it%s.", package, series,
         plain->cuda ? "CUDA" : "ROCm", plain->cuda ? plain->cuda : plain->rocm,
         native ? "code" : "PTX that this driver compiles",

@@ -132,11 +132,11 @@ static struct diag_finding *add_over(struct diag *d, const struct py_dist *lost,
                   winner->name_normal);
     const char *both = arena_printf(d->a, "%s %s", lost->name_normal, winner->name_normal);
     const char *spec = arena_printf(d->a, "%s==%s", keep->name_normal, keep->version);
-    diag_repair(
-        d, f, DIAG_REPAIR_PACKAGE,
-        arena_printf(d->a, "%s && %s", diag_pip_remove(d, both), diag_pip(d, diag_quote(d, spec))),
-        "Uninstall both, then install the one that is wanted: removing one removes files "
-        "of the other.");
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                arena_printf(d->a, "%s && %s", diag_pip_remove(d, both),
+                             diag_pip_here(d, diag_quote(d, spec))),
+                "Uninstall both, then install the one that is wanted: removing one removes files "
+                "of the other.");
     return f;
 }
 

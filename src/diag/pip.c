@@ -8,6 +8,7 @@
 #include "diag/internal.h"
 #include "diag/wanted.h"
 #include "host/manager.h"
+#include "kb/libver.h"
 #include "model/package.h"
 #include "py/dist.h"
 
@@ -113,7 +114,53 @@ const char *diag_prepend_folders(struct model *m, const char *folders)
                         words);
 }
 
-const char *diag_pip_command(struct model *m, const char *arguments)
+/* pixi's manifest is a file of its own or part of pyproject.toml (its documentation). */
+static const char *pixi_manifest(struct model *m)
+{
+    const char *own = path_join(m->arena, m->env->project, "pixi.toml");
+    return diag_shell_word(m->arena, diag_has_path(m, own)
+                                         ? own
+                                         : path_join(m->arena, m->env->project, "pyproject.toml"));
+}
+
+const char *diag_pixi_command(struct model *m, const char *packages)
+{
+    return m->env->project ? arena_printf(m->arena, "pixi add --manifest-path %s %s",
+                                          pixi_manifest(m), packages)
+                           : NULL;
+}
+
+/* Of an environment that a tool keeps by a lock: what another installer puts there is not in the
+ * lock, and the tool's next sync takes it back. Only names can be added, no option of pip. Their
+ * documentation: uv "add" (--project), poetry "Global options" (-C), pdm "add" (-p), pipenv
+ * "install" (in the project's folder), pixi "add" (--manifest-path, --pypi). NULL: none. */
+static const char *project_command(struct model *m, const char *arguments)
+{
+    static const struct {
+        const char *tool, *words;
+    } tools[] = {{"uv", "uv add --project {at} {names}"},
+                 {"poetry", "poetry -C {at} add {names}"},
+                 {"pdm", "pdm add -p {at} {names}"},
+                 {"pipenv", "PIPENV_PIPFILE={at}/Pipfile pipenv install {names}"},
+                 {"pixi", "pixi add --manifest-path {at} --pypi {names}"}};
+    const struct py_env *env = m->env;
+    if (!env || !env->project || m->host_elsewhere || *arguments == '-' ||
+        strstr(arguments, " -")) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
+        if (strcmp(env->manager, tools[i].tool) == 0) {
+            const char *at = strcmp(env->manager, "pixi") == 0
+                                 ? pixi_manifest(m)
+                                 : diag_shell_word(m->arena, env->project);
+            const char *words = kb_fill(m->arena, tools[i].words, "{names}", arguments);
+            return kb_fill(m->arena, words, "{at}", at);
+        }
+    }
+    return NULL;
+}
+
+static const char *environment_command(struct model *m, const char *arguments)
 {
     if (m->env && m->env->kind == PY_ENV_SYSTEM) {
         return system_pip(m, arguments);
@@ -121,6 +168,12 @@ const char *diag_pip_command(struct model *m, const char *arguments)
     return arena_printf(m->arena,
                         uses_uv(m) ? "uv pip install --python %s %s" : "%s -m pip install %s",
                         python_of(m), arguments);
+}
+
+const char *diag_pip_command(struct model *m, const char *arguments)
+{
+    const char *add = project_command(m, arguments);
+    return add ? add : environment_command(m, arguments);
 }
 
 /* Each release of the others is for one of torch, and is built for the same CUDA or ROCm. */
@@ -168,6 +221,11 @@ const char *diag_torch_command(struct diag *d, const char *release, const char *
 const char *diag_pip(struct diag *d, const char *arguments)
 {
     return diag_pip_command(d->m, arguments);
+}
+
+const char *diag_pip_here(struct diag *d, const char *arguments)
+{
+    return environment_command(d->m, arguments);
 }
 
 const char *diag_pip_remove(struct diag *d, const char *packages)

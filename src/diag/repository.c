@@ -151,6 +151,9 @@ const char *diag_command_of(struct diag *d, enum kb_manager manager, const char 
     switch (manager) {
     case KB_MANAGER_PIP: return diag_pip(d, packages);
     case KB_MANAGER_CONDA:
+        if (strcmp(d->m->env->manager, "pixi") == 0) {
+            return diag_pixi_command(d->m, packages);
+        }
         return arena_printf(d->a, "conda install -p %s -c conda-forge %s",
                             diag_quote(d, d->m->env->prefix), packages);
     case KB_MANAGER_APT:

@@ -67,6 +67,38 @@ const char *diag_wanted_pinned(const struct wanted *w, const struct kb_provider 
     return versions ? arena_printf(d->a, "%s%s", package, versions) : package;
 }
 
+/* The CUDA of what NVIDIA distributes; -1: not known, or of somebody else. */
+static int cuda_of(const struct wanted *w, const struct kb_provide *row)
+{
+    const struct kb_provider *pip = diag_wanted_provider(w, row, KB_MANAGER_PIP);
+    return row->cuda_major > 0                           ? row->cuda_major
+           : pip && starts_with(pip->package, "nvidia-") ? w->cuda_major
+                                                         : -1;
+}
+
+const char *diag_wanted_conda(const struct wanted *w, const struct kb_provide *row,
+                              const struct kb_provider *v)
+{
+    struct arena *a = w->d->a;
+    const struct kb_provider *pip = diag_wanted_provider(w, row, KB_MANAGER_PIP);
+    const char *pinned = pip ? diag_wanted_pinned(w, pip) : "";
+    const char *equal = strstr(pinned, "==");
+    if (strcmp(v->package, "cudatoolkit") == 0 && cuda_of(w, row) > 0) {
+        return arena_printf(a, "cudatoolkit=%d", cuda_of(w, row));
+    }
+    if (equal && !strchr(pinned, ',')) { // conda's "=9.1" is pip's "==9.1.*"
+        size_t n = strlen(equal + 2), tail = ends_with(equal, ".*") ? 2 : 0;
+        return arena_printf(a, "%s=%.*s", v->package, (int)(n - tail), equal + 2);
+    }
+    return v->versions ? arena_printf(a, "%s%s", v->package, v->versions) : v->package;
+}
+
+const char *diag_wanted_cuda_version(const struct wanted *w, const struct kb_provide *row)
+{
+    int cuda = cuda_of(w, row);
+    return cuda >= 12 ? arena_printf(w->d->a, "cuda-version=%d", cuda) : NULL;
+}
+
 /* The one CUDA major version of which the knowledge base knows the name; -1 if there are several
  * (libcurand.so.10 serves CUDA 11, 12 and 13) or none. */
 static int major_by_name(const struct wanted *w, const char *name)

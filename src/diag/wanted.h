@@ -25,6 +25,14 @@ bool diag_has_path(struct model *m, const char *path);
  * what provides the name. */
 const char *diag_wanted_pinned(const struct wanted *w, const struct kb_provider *v);
 
+/* The same for conda: a package of conda-forge has one name for each release of CUDA. */
+const char *diag_wanted_conda(const struct wanted *w, const struct kb_provide *row,
+                              const struct kb_provider *v);
+
+/* "cuda-version=12", which chooses the builds for that CUDA (conda-forge, "GPU packages"); NULL
+ * where the CUDA is not known, or chosen by cudatoolkit. */
+const char *diag_wanted_cuda_version(const struct wanted *w, const struct kb_provide *row);
+
 /* Fills what one failure asks for; false: the rows of libraries cannot be read. */
 bool diag_wanted_add(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
                      struct wanted *w);

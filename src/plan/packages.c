@@ -186,10 +186,18 @@ static void way_add_packages(struct planner *p, struct plan_way *way, const stru
         const char *pin = arena_printf(p->a, "%s==%s", list[i].name, list[i].to);
         pins = arena_printf(p->a, "%s%s%s", pins, i ? " " : "", diag_shell_word(p->a, pin));
     }
+    const struct py_env *env = p->m->env;
+    const char *lock = env && env->project
+                           ? arena_printf(p->a,
+                                          " The command changes the lock of %s in %s as well; fix "
+                                          "--apply changes the environment alone, until %s "
+                                          "installs from its lock again.",
+                                          env->manager, env->project, env->manager)
+                           : "";
     VEC_PUSH(p->a, &way->steps,
              (struct plan_step){
                  .kind = PLAN_PACKAGES,
-                 .text = arena_printf(p->a, "%s%s", checked_against(p), alternatives(p, f)),
+                 .text = arena_printf(p->a, "%s%s%s", checked_against(p), alternatives(p, f), lock),
                  .command = diag_pip_command(p->m, pins),
                  .packages = list,
                  .n_packages = s->changes.n});

@@ -125,6 +125,8 @@ struct py_env {
     bool made_by_uv;
     const char *manager; // "uv", "pixi", "conda", "poetry", "pdm", "pipenv": the tool that keeps
                          // it, by what it leaves there and beside it; NULL: none is known
+    const char *project; // the folder whose lock of that tool says what is in the environment;
+                         // NULL: none is known
 
     int major, minor, micro;    // -1: not known
     const char *version_from;   // the file or name that gave the version

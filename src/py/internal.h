@@ -46,7 +46,7 @@ struct str py_startup_trim(struct str s);
 /* "pkg.mod:name", pkgutil.resolve_name(strict=True); of another line Python prints an error. */
 bool py_is_entry_point(struct str line);
 
-/* manager.c: sets manager; needs kind, prefix and made_by_uv. */
+/* manager.c: sets manager and project; needs kind, prefix and made_by_uv. */
 void py_manager(struct py_env *env);
 const char *py_manager_pdm(struct py_env *env, const char *project);
 /* Notes the lock of a tool in a folder in which its environment was not found. */

@@ -4,7 +4,10 @@
 #include "base/str.h"
 #include "py/internal.h"
 
-enum { PDM_FILE_BYTES_MAX = 4096 };
+enum {
+    PDM_FILE_BYTES_MAX = 4096,
+    PROJECT_FILE_BYTES_MAX = 4096,
+};
 
 static bool beside(struct py_env *env, const char *folder, const char *name)
 {
@@ -58,7 +61,40 @@ static const char *of_place(struct py_env *env)
                                                                                        : NULL;
 }
 
-void py_manager(struct py_env *env)
+/* The project of an environment that its own tool keeps by a lock. pixi's default environment has
+ * the packages of the default feature, to which `pixi add` adds; the features of the others are
+ * named in the manifest alone. pipenv names the project in .project. */
+static const char *project_of(struct py_env *env)
+{
+    static const char *const locks[][2] = {{"uv", "uv.lock"},
+                                           {"poetry", "poetry.lock"},
+                                           {"pdm", "pdm.lock"},
+                                           {"pipenv", "Pipfile.lock"},
+                                           {"pixi", "pixi.lock"}};
+    struct arena *a = env->arena;
+    const char *project = NULL;
+    struct str text;
+    bool all = false;
+    if (ends_with(env->prefix, "/.pixi/envs/default")) {
+        project = path_dir(a, path_dir(a, path_dir(a, env->prefix)));
+    } else if (strcmp(path_base(env->prefix), ".venv") == 0) {
+        project = path_dir(a, env->prefix);
+    } else if (strcmp(env->manager, "pipenv") == 0 &&
+               py_is_file(env, path_join(a, env->prefix, ".project")) &&
+               py_read_head(env, path_join(a, env->prefix, ".project"), PROJECT_FILE_BYTES_MAX,
+                            &text, &all) == 0 &&
+               all) {
+        project = str_dup(a, str_trim(text));
+    }
+    for (size_t i = 0; project && i < sizeof locks / sizeof *locks; i++) {
+        if (strcmp(env->manager, locks[i][0]) == 0 && beside(env, project, locks[i][1])) {
+            return project;
+        }
+    }
+    return NULL;
+}
+
+static void name_manager(struct py_env *env)
 {
     struct arena *a = env->arena;
     if (env->kind == PY_ENV_CONDA) {
@@ -81,6 +117,12 @@ void py_manager(struct py_env *env)
     if (!env->manager && has_prompt_of_poetry(env)) {
         env->manager = "poetry";
     }
+}
+
+void py_manager(struct py_env *env)
+{
+    name_manager(env);
+    env->project = env->manager ? project_of(env) : NULL;
 }
 
 void py_manager_elsewhere(struct py_env *env, const char *project)

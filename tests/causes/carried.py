@@ -163,6 +163,20 @@ def pip(tree, twin, words):
             install(tree, twin, name, versions, "--force-reinstall" in words)
 
 
+# What adds to a project's lock and installs from it: the words before the names.
+ADDS = (("uv", "add", "--project", r"/\S+"), ("poetry", "-C", r"/\S+", "add"), ("pdm", "add", "-p", r"/\S+"),
+        (r"PIPENV_PIPFILE=/\S+/Pipfile", "pipenv", "install"),
+        ("pixi", "add", "--manifest-path", r"/\S+\.toml", "--pypi"))
+
+
+def added(words):
+    """The names that a project's tool is asked to add, or None."""
+    for form in ADDS:
+        if len(words) > len(form) and all(re.fullmatch(f, w) for f, w in zip(form, words)):
+            return words[len(form):]
+    return None
+
+
 # ---- files
 
 def step_of_files(tree, words):
@@ -194,7 +208,9 @@ def carried_out(tree, twin, command, env):
             continue
         words = shlex.split(part)
         words = words[1:] if words[0] == "sudo" else words
-        if "pip" in words:
+        if added(words):
+            pip(tree, twin, ["pip", "install", *added(words)])
+        elif "pip" in words:
             pip(tree, twin, words)
         else:
             step_of_files(tree, words)

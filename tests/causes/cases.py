@@ -54,6 +54,31 @@ def missing_dlopen(t, bad):
         t.system_cublas()
 
 
+def kept_by_a_lock(tool, prefix, files, command):
+    """What is in a project's environment is what its lock says: pip's packages are gone at the next sync."""
+    @case("library-missing", "lib-missing", "libcublas.so.12", name="missing-in-a-project-of-" + tool, prefix=prefix,
+          repair=r"(?m)^" + command + r" && export LD_LIBRARY_PATH=")
+    def build(t, bad):
+        t.python().ctranslate2()
+        for path, text in files.items():
+            t.put(path, text)
+        if not bad:
+            t.system_cublas()
+
+
+MISSING = "nvidia-cublas-cu12 nvidia-cuda-nvrtc-cu12"
+kept_by_a_lock("uv", "/srv/app/.venv", {"/srv/app/uv.lock": "", "/srv/app/.venv/pyvenv.cfg": "home = /usr/bin\nuv = 0.13.9\nversion_info = 3.11.2\n"},
+               f"uv add --project /srv/app {MISSING}")
+kept_by_a_lock("poetry", "/srv/app/.venv", {"/srv/app/poetry.lock": ""}, f"poetry -C /srv/app add {MISSING}")
+kept_by_a_lock("pdm", "/srv/app/.venv", {"/srv/app/pdm.lock": ""}, f"pdm add -p /srv/app {MISSING}")
+kept_by_a_lock("pipenv", "/h/.local/share/virtualenvs/app-x", {
+    "/srv/app/Pipfile.lock": "", "/h/.local/share/virtualenvs/app-x/.project": "/srv/app"},
+               f"PIPENV_PIPFILE=/srv/app/Pipfile pipenv install {MISSING}")
+# Without the lock there is no project that the tool keeps.
+kept_by_a_lock("uv-without-a-lock", "/srv/app/.venv", {"/srv/app/.venv/pyvenv.cfg": "home = /usr/bin\nuv = 0.13.9\nversion_info = 3.11.2\n"},
+               rf"/srv/app/.venv/bin/python -m pip install {MISSING}")
+
+
 @case("library-defect", "lib-bug", "onnxruntime-gpu", evidence="libcuda.so.1 is not found",
       repair="ask for CPUExecutionProvider alone")
 def onnxruntime_ends_without_a_driver(t, bad):
@@ -684,6 +709,26 @@ def deleted_of_conda(t, bad):
         t.lib(t.prefix + "/lib/" + name)
     if bad:
         t.remove(t.prefix + "/lib/libcublas.so.12")
+
+
+def missing_of_conda(name, prefix, files, repair, soname="libcublas.so.12"):
+    """conda-forge has one package for every CUDA, and pixi keeps its environments by a lock."""
+    @case("library-missing", "lib-missing", soname, name="missing-of-" + name, prefix=prefix, repair=r"(?m)^" + repair)
+    def build(t, bad):
+        deleted_of_conda(t, False)
+        for path in files:
+            t.put(path, "{}")
+        if bad:
+            for path in ("lib/libcublas.so.12", "lib/libcublasLt.so.12", "conda-meta/libcublas-12.4.5.8-0.json"):
+                t.remove(f"{t.prefix}/{path}")
+
+
+CONDA_WORDS = "libcublas cuda-nvrtc cuda-version=12$"
+missing_of_conda("conda", "/opt/conda", [], rf"conda install -p /opt/conda -c conda-forge {CONDA_WORDS}")
+missing_of_conda("pixi", "/srv/app/.pixi/envs/default", ["/srv/app/pixi.lock", "/srv/app/pixi.toml"],
+                 rf"pixi add --manifest-path /srv/app/pixi\.toml {CONDA_WORDS}")
+missing_of_conda("pixi-by-pyproject", "/srv/app/.pixi/envs/default", ["/srv/app/pixi.lock"],
+                 rf"pixi add --manifest-path /srv/app/pyproject\.toml {CONDA_WORDS}")
 
 
 @case("library-missing", "lib-missing", "libcublas.so.12", evidence="recorded by nvidia-cublas",
