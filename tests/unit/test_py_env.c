@@ -365,6 +365,22 @@ static void test_managers(void **state)
             assert_null(env.manager);
         }
     }
+    static const char *const projects[][2] = {
+        {"/uv/.venv", "/uv"},
+        {"/po/.venv", "/po"},
+        {"/pip/.venv", "/pip"},
+        {"/pd/.venv", NULL}, // without its lock
+        {"/h/.local/share/virtualenvs/x-UVhL3WKa", "/x"},
+        {"/h/.cache/pypoetry/virtualenvs/x-mtU2wzsS-py3.12", NULL}, // nothing there names it
+    };
+    put(t, "/x/Pipfile.lock", "{}");
+    for (size_t i = 0; i < sizeof projects / sizeof *projects; i++) {
+        struct py_env env = open_env(t, projects[i][0], (struct py_env_hints){0});
+        assert_int_equal(env.project != NULL, projects[i][1] != NULL);
+        if (env.project) {
+            assert_string_equal(env.project, projects[i][1]);
+        }
+    }
 }
 
 /* In a project's folder: pdm's by the file that names it, pixi's by its place; poetry's is
