@@ -30,6 +30,8 @@ import seeding  # noqa: E402
 
 TOP = Path(__file__).resolve().parent.parent.parent
 SYSTEM = {"ADVAPI32.dll", "KERNEL32.dll", "SHELL32.dll", "msvcrt.dll"}
+# What Wine says itself, now and then, whatever WINEDEBUG is; gpumend's own lines begin otherwise.
+WINES_OWN = re.compile(rb"^(?:wine(?:server)?:|wine client error:|[0-9a-f]{4}:(?:err|fixme|warn):).*\n", re.M)
 ABSENT = ["container", "export", "fleet", "needs", "mcp"]
 
 
@@ -53,7 +55,8 @@ class Two:
                                     env=self.env).returncode
             out.seek(0)
             err.seek(0)
-            return status, out.read(), err.read()
+            errors = err.read()
+            return status, out.read(), WINES_OWN.sub(b"", errors) if which == "windows" else errors
 
     def count(self, name, fault):
         self.counts["failed" if fault else "passed"] += 1
