@@ -33,6 +33,15 @@ struct diag_machine diag_machine_of(const struct diag *d)
                                  diag_gpu_is_absent(d->m->host, HOST_AMD)};
 }
 
+/* Of what asks for a library. cuDNN, which wheels bring under names of their own, says nothing of
+ * CUDA in itself. */
+static enum model_build asker_build(const struct ldso_object *o)
+{
+    enum model_build build = model_build_of(o);
+    bool cudnn = o && o->path && starts_with(path_base(o->path), "libcudnn");
+    return build != MODEL_BUILD_HIP && cudnn ? MODEL_BUILD_CUDA : build;
+}
+
 bool diag_is_for_absent_gpu(struct diag *d, const struct diag_failure *x)
 {
     const struct model_attempt *at = x->attempt;
@@ -40,7 +49,7 @@ bool diag_is_for_absent_gpu(struct diag *d, const struct diag_failure *x)
         return false;
     }
     struct diag_machine here = diag_machine_of(d);
-    enum model_build build = model_build_of(at->caller);
+    enum model_build build = asker_build(at->caller);
     return (build == MODEL_BUILD_CUDA && here.no_nvidia && here.amd) ||
            (build == MODEL_BUILD_HIP && here.no_amd && here.nvidia);
 }

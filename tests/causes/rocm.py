@@ -11,7 +11,7 @@ from build import merged
 from cases import case
 from live import answer, run
 from gpucode import CT2, RTX3060, RX7900XTX, cuda_library, hip_library, with_sections
-from tree import TAG, Tree, compiled, elf
+from tree import SHIM, TAG, Tree, compiled, elf
 
 BOTH = merged(RX7900XTX, {k: v for k, v in RTX3060.items() if "nvidia" in k or "cuda" in k
                           or "0000:01:00.0" in k},
@@ -54,6 +54,15 @@ def ctranslate2_without_gpu(t, bad):
 def cuda_ctranslate2_with_amd(t, bad):
     """cuBLAS would not help: the build is what is wrong."""
     amd(t).ctranslate2("4.8.5")
+    t.put(t.site + LIBRARY, cuda_library(LIBRARY.rsplit("/", 1)[1], CT2) if bad
+          else hip_library(LIBRARY.rsplit("/", 1)[1], "gfx1100"))
+
+
+@case("build-for-other-vendor", "cpu-only-build", "ctranslate2", severity="warning",
+      repair="for ROCm")
+def cuda_ctranslate2_with_its_cudnn_and_amd(t, bad):
+    """Nor would the sub-libraries that the main library of cuDNN in the wheel asks for."""
+    amd(t).ctranslate2("4.5.0", ext={"needed": [SHIM, LIBRARY.rsplit("/", 1)[1]]} if bad else {})
     t.put(t.site + LIBRARY, cuda_library(LIBRARY.rsplit("/", 1)[1], CT2) if bad
           else hip_library(LIBRARY.rsplit("/", 1)[1], "gfx1100"))
 
