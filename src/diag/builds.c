@@ -436,15 +436,16 @@ static const char *ort_module(struct diag *d)
                            : NULL;
 }
 
-static void repair_ort(struct diag *d, struct diag_finding *f, const struct py_dist *gpu)
+static void repair_ort(struct diag *d, struct diag_finding *f, const struct py_dist *wanted,
+                       const char *why)
 {
-    const char *spec =
-        gpu->version ? arena_printf(d->a, "onnxruntime-gpu==%s", gpu->version) : "onnxruntime-gpu";
+    const char *spec = wanted->version
+                           ? arena_printf(d->a, "%s==%s", wanted->name_normal, wanted->version)
+                           : wanted->name_normal;
     diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                 arena_printf(d->a, "%s && %s", diag_pip_remove(d, "onnxruntime onnxruntime-gpu"),
                              diag_pip_here(d, diag_quote(d, spec))),
-                "Uninstall both, then install the one for the GPU; it also works for packages "
-                "that require onnxruntime.");
+                "Uninstall both, then install %s.", why);
 }
 
 static void rule_ort(struct diag *d, const struct diag_machine *x)
@@ -471,7 +472,8 @@ static void rule_ort(struct diag *d, const struct diag_machine *x)
                   d->a, "%s and %s are installed over one another%s.", title(d, cpu), title(d, gpu),
                   gpu_won ? "; the one for the GPU came last, until either is updated" : ""));
     f->stage = DIAG_STAGE_USE;
-    f->severity = !cpu_won ? DIAG_NOTE : x->nvidia ? DIAG_ERROR : DIAG_WARNING;
+    bool useless = x->amd && x->no_nvidia; // the CUDA provider is
+    f->severity = !cpu_won || useless ? DIAG_NOTE : x->nvidia ? DIAG_ERROR : DIAG_WARNING;
     diag_seen_where_imported(d, f, cpu->name);
     diag_seen_where_imported(d, f, gpu->name);
     diag_evidence(d, f, "%s has the size that the RECORD of %s has",
@@ -479,7 +481,10 @@ static void rule_ort(struct diag *d, const struct diag_machine *x)
                   cpu_won   ? cpu->name_normal
                   : gpu_won ? gpu->name_normal
                             : "neither, or of both");
-    repair_ort(d, f, gpu);
+    repair_ort(d, f, useless ? cpu : gpu,
+               useless
+                   ? "onnxruntime alone: the other is for NVIDIA's GPUs"
+                   : "the one for the GPU; it also works for packages that require onnxruntime");
 }
 
 void diag_rule_builds(struct diag *d)

@@ -411,6 +411,18 @@ def onnxruntime_over_the_one_for_the_gpu(t, bad):
         t.dist("onnxruntime", "1.23.2", [module])
 
 
+@case("onnxruntime-twice", "python-dep-conflict", "onnxruntime", severity="note",
+      repair="uninstall -y onnxruntime onnxruntime-gpu && .*install onnxruntime==1.23.2")
+def onnxruntime_over_the_one_for_another_vendors_gpu(t, bad):
+    """What is gone would not serve the GPU of AMD's."""
+    t.python().machine(RX7900XTX)
+    module = "onnxruntime/capi/onnxruntime_pybind11_state.%s.so" % TAG
+    t.onnxruntime(needed=())
+    if bad:
+        t.put(t.site + "/" + module, t.real(t.site + "/" + module).read_bytes() + bytes(64))
+        t.dist("onnxruntime", "1.23.2", [module])
+
+
 @case("onnxruntime-twice", "python-dep-conflict", "onnxruntime", severity="warning",
       hides=("library-missing",),
       repair="uninstall -y onnxruntime onnxruntime-gpu && .*install onnxruntime-gpu==1.23.2")
