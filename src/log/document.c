@@ -40,7 +40,9 @@ static const char *const expressions[KINDS] = {
         "|^(?:ERROR|WARNING|WARN|INFO|DEBUG|TRACE|FATAL|CRITICAL) |^\\W*" LEVEL
         "(?:[:\\]]|\\s*[\\[(|])|^[EWI]\\d{4} |^note: |^\\{(?!" SCHEMA ")\"[^\"]*\" ?:"
         "|^[\\w.]*(?:Error|Exception|Warning|Interrupt|Failure|Fault)[:(]|^Traceback \\(most"
-        "|^(?:hip|cuda)Error[A-Z]\\w+: |^A module that was compiled using NumPy 1\\.x"
+        "|^(?:hip|cuda)Error[A-Z]\\w+: |^\\w*(?:Error|Exception) \\{ |^ggml_\\w+: "
+        "|^thread '[^']*' (?:\\(\\d+\\) )?panicked at |^A module that was compiled using NumPy "
+        "1\\.x"
         "|^NumPy \\d[\\d.]* as it may crash|^versions of NumPy, modules must be compiled"
         "|^Some module may need to rebuild instead|^If you are a user of the module, the easiest"
         "|^downgrade to 'numpy<2'"
