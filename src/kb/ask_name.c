@@ -21,6 +21,7 @@ static const char *const api_titles[] = {
     [KB_API_HIPBLAS] = "hipBLAS",
     [KB_API_MIOPEN] = "MIOpen",
     [KB_API_NCCL] = "NCCL",
+    [KB_API_XID] = "Xid",
 };
 
 /* Words that choose a library, by enum kb_api. "driver" alone says little. */
@@ -37,6 +38,7 @@ static const char *const api_words[] = {
     [KB_API_HIPBLAS] = "hipblas",
     [KB_API_MIOPEN] = "miopen",
     [KB_API_NCCL] = "nccl",
+    [KB_API_XID] = "xid",
 };
 
 /* Whether the question names a library of the list: by a word, as a part, or cuDNN by its version.
@@ -54,7 +56,8 @@ static bool names_api(const struct ask *k, const char *words)
     return question_has(k->q, words);
 }
 
-/* Where "runtime" or "driver API" is said, "cuda" does not stand for both. */
+/* Where "runtime" or "driver API" is said, "cuda" does not stand for both. An error of no library
+ * that is named is none of the kernel's log, where it is always called an Xid. */
 static bool api_wanted(const struct ask *k, enum kb_api api)
 {
     bool any = false, runtime = question_has(k->q, "runtime cudart");
@@ -65,7 +68,7 @@ static bool api_wanted(const struct ask *k, enum kb_api api)
     for (size_t i = 0; i < sizeof api_words / sizeof *api_words; i++) {
         any = any || names_api(k, api_words[i]);
     }
-    return !any || names_api(k, api_words[api]);
+    return any ? names_api(k, api_words[api]) : api != KB_API_XID;
 }
 
 static void say_error(struct ask *k, const struct kb_error *e)

@@ -13,7 +13,7 @@
  *   cudnn     which CUDA, drivers and GPUs a cuDNN release supports
  *   dlopen    what one *object* opens by itself, wherever it was loaded from
  *   drivers   which driver a CUDA toolkit needs
- *   errors    the codes of CUDA, cuDNN, cuBLAS, NVRTC, NVML and HIP
+ *   errors    the codes of CUDA, cuDNN, cuBLAS, NVRTC, NVML and HIP, and Xids
  *   families  libraries that must match one another
  *   engines   container engines: which CDI specifications they load
  *   glibc     what a wheel's platform tag promises, which system has which glibc
@@ -424,6 +424,7 @@ enum kb_api {
     KB_API_HIPBLAS,
     KB_API_MIOPEN,
     KB_API_NCCL,
+    KB_API_XID, // of the kernel's log
 };
 
 struct kb_error {

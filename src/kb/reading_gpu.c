@@ -338,6 +338,10 @@ int reading_models_and_parts(struct reading *r, struct gm_err *err)
         } else if (r->claims[i] == CLAIM_NONE && strcmp(word, "hsa") == 0) {
             reading_key_add(r->q, KEY_PART, "rocr");
             r->claims[i] = CLAIM_DONE;
+        } else if (r->claims[i] == CLAIM_NONE && (!strcmp(word, "xid") || !strcmp(word, "xids"))) {
+            reading_key_add(r->q, KEY_PART, "xid");
+            r->q->asked |= ASKED_ERROR;
+            r->claims[i] = CLAIM_DONE;
         }
     }
     return rc;

@@ -228,7 +228,7 @@ static const char *const vendor_words[] = {"nvidia", "amd", NULL};
 static const char *const status_words[] = {"stable", "experimental", NULL};
 static const char *const api_words[] = {"cuda-runtime", "cuda-driver", "cudnn", "cublas", "nvrtc",
                                         "nvml",         "hip",         "hsa",   "hiprtc", "hipblas",
-                                        "miopen",       "nccl",        NULL};
+                                        "miopen",       "nccl",        "xid",   NULL};
 static const char *const rocm_words[] = {"release", "target", "override", "part-dropped", NULL};
 static const char *const verdict_words[] = {"none", "same-isa", "unsafe", NULL};
 static const char *const model_words[] = {"model",   "measured",      "alias", "compute-type",
