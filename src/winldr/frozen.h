@@ -1,11 +1,13 @@
 /*
  * Programs that were frozen with their Python into one folder.
  *
- *   PyInstaller  PROGRAM.exe, and base_library.zip and python3xx.dll in _internal, before 6.0
- * beside it: the bootloader calls SetDllDirectory() with the folder of the two cx_Freeze
- * PROGRAM.exe, python3xx.dll, lib\library.zip: lib is added by os.add_dll_directory() others
- * PROGRAM.exe and python3xx.dll, as Nuitka makes them: how such a program loads its packages is not
- * known
+ * PyInstaller's have PROGRAM.exe, and base_library.zip and python3xx.dll in _internal, before 6.0
+ * beside it. The bootloader calls SetDllDirectory() with the folder of the two.
+ *
+ * cx_Freeze's have PROGRAM.exe, python3xx.dll and lib\library.zip. os.add_dll_directory() adds lib.
+ *
+ * Others have PROGRAM.exe and python3xx.dll, as Nuitka makes them. How such a program loads its
+ * packages is not known.
  *
  * The Python files of packages may be in an archive, so that a package is there if its folder is.
  * Only that folder is searched: PYTHONPATH and the registry do not count, and nothing can be
