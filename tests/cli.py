@@ -240,8 +240,41 @@ def places_of_distributions(exe):
                 yield f"{make.__name__}: status {r.status}: {r.out[-300:]}"
 
 
+# The constants by which PyInstaller's bootloader is known.
+BOOTLOADER = r"""
+#include <stdio.h>
+int main(int n, char **words) {
+    return n > 1 ? printf("%s/base_library.zip", words[1]) : fputs(n ? "_MEIPASS" : "", stdout);
+}
+"""
+
+
+def frozen_programs(exe):
+    """The packages within a program are not seen, so that it is never ok."""
+    def program(path, source):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cc", "-x", "c", "-", "-o", str(path)], input=source.encode(), check=True)
+        return path
+
+    with tempfile.TemporaryDirectory() as folder:
+        top, empty = Path(folder), "int main(void) { return 0; }"
+        pyinstaller = program(top / "app/app", BOOTLOADER)
+        cx_freeze, plain = program(top / "cx/app", empty), program(top / "plain/app", empty)
+        (top / "cx/lib").mkdir()
+        (top / "cx/lib/library.zip").touch()
+        link = top / "link"
+        link.symlink_to(cx_freeze)
+        for path, status, meant in ((pyinstaller, 3, "frozen by PyInstaller"), (plain, 0, "ok"),
+                                    (cx_freeze, 3, "frozen by cx_Freeze"),
+                                    (link, 3, "frozen by cx_Freeze")):
+            r = Run(exe, "check", path)
+            if r.status != status or meant not in r.out:
+                yield f"{path}: status {r.status}: {r.out}{r.err}"
+
+
 CASES = [
-    distributions, places_of_distributions, library_alone, one_repair_is_one_finding, misspelt,
+    frozen_programs, distributions, places_of_distributions, library_alone,
+    one_repair_is_one_finding, misspelt,
     misspelt_package, imports_that_are_not_all_known, first_command_once,
     environment_of_the_folder, devices_in_order]
 

@@ -212,6 +212,52 @@ static void read_guesses(struct model *m, struct model_process *out)
     }
 }
 
+/* ------------------------------------------------------------------ frozen programs */
+
+static bool has_constant(const struct elf_image *e, const char *text, size_t n)
+{
+    bool found = false;
+    for (size_t i = 0; i < e->n_segments && !found; i++) {
+        const struct elf_segment *s = &e->segments[i];
+        const unsigned char *p = elf_bytes(e, s->offset, s->filesz);
+        found = s->type == PT_LOAD && !(s->flags & PF_W) && p && memmem(p, s->filesz, text, n);
+    }
+    return found;
+}
+
+/* Who has frozen a Python and its packages into the program; NULL: nobody that is known. All
+ * bootloaders of PyInstaller set sys._MEIPASS and name base_library.zip (bootloader/src/
+ * pyi_pythonlib.c, pyi_launch.c); cx_Freeze puts lib/library.zip beside the program. */
+static const char *freezer_of(struct model *m, const struct ldso_object *program)
+{
+    static const char attribute[] = "\0_MEIPASS", library[] = "base_library.zip";
+    const struct elf_image *e = &program->file->image;
+    char *real = NULL;
+    struct stat st;
+    if (!e->interp || root_realpath(m->root, m->arena, program->path, &real) < 0) {
+        return NULL;
+    }
+    const char *zip = path_join(m->arena, path_dir(m->arena, real), "lib/library.zip");
+    return has_constant(e, attribute, sizeof attribute) && has_constant(e, library, sizeof library)
+               ? "PyInstaller"
+           : root_stat(m->root, zip, &st) == 0 ? "cx_Freeze"
+                                               : NULL;
+}
+
+static void note_frozen(struct model *m, struct model_process *out)
+{
+    const struct ldso_object *program = out->ldso->main;
+    const char *by = freezer_of(m, program);
+    if (by && !out->unsure) {
+        VEC_PUSH(m->arena, &out->unknown,
+                 arena_printf(m->arena,
+                              "%s was frozen by %s: what the Python packages in it load was not "
+                              "looked at",
+                              path_base(program->path), by));
+        out->unsure = true;
+    }
+}
+
 void model_run_file(struct model *m, struct model_process *out, const struct ldso_config *config)
 {
     struct gm_err err;
@@ -226,6 +272,7 @@ void model_run_file(struct model *m, struct model_process *out, const struct lds
         read_notes(m, out);
         model_run_object_rows(m, out);
         read_guesses(m, out);
+        note_frozen(m, out);
     }
     model_settle(out);
 }
