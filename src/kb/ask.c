@@ -207,6 +207,25 @@ bool ask_has_code(const struct question *q, int code)
     return false;
 }
 
+/* "~=2.8.0" takes the releases of the series 2.8 and no others. */
+static bool is_series_of(const char *need, const char *version)
+{
+    size_t n = strlen(version);
+    return starts_with(need, "~=") && strchr(version, '.') && strncmp(need + 2, version, n) == 0 &&
+           need[2 + n] == '.' && !strpbrk(need + 3 + n, ".,");
+}
+
+bool ask_needs_just(const struct kb_release *row, const char *package, const char *version)
+{
+    for (size_t i = 0; i < row->n_needs; i++) {
+        const char *need = row->needs[i].versions;
+        if (strcmp(row->needs[i].package, package) == 0) {
+            return need && (starts_with(need, "==") || is_series_of(need, version));
+        }
+    }
+    return strcmp(package, "numpy") == 0 && row->numpy_abi && strcmp(row->numpy_abi, "1") == 0;
+}
+
 const char *ask_need_text(struct ask *k, const struct kb_release_need *n)
 {
     const char *text = arena_printf(k->a, "%s%s%s", n->package, n->versions ? " " : "",

@@ -42,6 +42,10 @@ void ask_missing(struct ask *k, const char *fmt, ...) __attribute__((format(GM_P
 void ask_hit(struct ask *k, enum kb_area area, const void *row, const struct kb_origin *origin);
 #define HIT(k, area, row) ask_hit(k, area, row, &(row)->origin)
 
+/* Whether a release takes the version of a package and no other: its ABI of NumPy 1, or "==", or
+ * the series of the version. */
+bool ask_needs_just(const struct kb_release *row, const char *package, const char *version);
+
 /* Lines of cells, said as sentences if there are one or two, else as a table. */
 enum { TABLE_COLUMNS_MAX = 10 };
 struct ask_line {

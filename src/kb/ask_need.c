@@ -108,9 +108,12 @@ static bool say_needed_by(struct ask *k, const struct kb_releases *all,
         qsort(rows.items, rows.n, sizeof *rows.items, older_partner_first);
     }
     const char *last = NULL, *first = NULL;
+    const char *asked = k->q->n_spans == 1 ? k->q->spans[0].from : NULL;
+    bool just = false;
     for (size_t i = 0; i < rows.n; i++) {
         const struct kb_release *row = rows.items[i];
         const char *why = admits_text(k, row, k->q->package, r->version);
+        just |= why && ask_needs_just(row, k->q->package, asked ? asked : r->version);
         if (why && strcmp(k->q->package, "torch") == 0 &&
             ask_two_cudnns(k, all, builds, row, r->version)) {
             why = arena_printf(k->a, "%s, but on an NVIDIA GPU two majors of cuDNN meet", why);
@@ -128,6 +131,9 @@ static bool say_needed_by(struct ask *k, const struct kb_releases *all,
             HIT(k, KB_AREA_RELEASES, row);
             VEC_PUSH(k->a, &t.lines, line);
         }
+    }
+    if (t.lines.n > 0 && k->q->said & SAID_DOES) {
+        ask_say(k, just ? "Yes, but not every release." : "No, but it goes with some releases.");
     }
     if (t.lines.n > 0) {
         ask_say_table(k, arena_printf(k->a, "Releases of %s that admit %s", other, r->name), &t);

@@ -88,17 +88,6 @@ static struct pair pair_of(struct ask *k, const struct kb_releases *all,
                                          : (struct pair){PY_UNKNOWN, NULL};
 }
 
-/* Whether a release takes one version of a package and no other: its ABI of NumPy 1, or "==". */
-static bool needs_just(const struct kb_release *row, const char *package)
-{
-    for (size_t i = 0; i < row->n_needs; i++) {
-        if (strcmp(row->needs[i].package, package) == 0) {
-            return row->needs[i].versions && starts_with(row->needs[i].versions, "==");
-        }
-    }
-    return strcmp(package, "numpy") == 0 && row->numpy_abi && strcmp(row->numpy_abi, "1") == 0;
-}
-
 /* "does whisperx 3.4.2 work with ctranslate2 4.5.0": asked of either package. */
 static bool say_pair(struct ask *k, const struct kb_releases *all, const struct kb_builds *builds,
                      const struct kb_release *row, const char *package, const char *version)
@@ -118,7 +107,8 @@ static bool say_pair(struct ask *k, const struct kb_releases *all, const struct 
                 two, row->package);
         return true;
     }
-    bool needed = question_has(k->q, "need needs require requires") && !needs_just(row, package);
+    bool needed =
+        question_has(k->q, "need needs require requires") && !ask_needs_just(row, package, version);
     HIT(k, KB_AREA_RELEASES, row);
     ask_say(k, "%s: %s %s %s.",
             p.fits != PY_YES ? "No"
