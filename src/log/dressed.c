@@ -14,6 +14,7 @@ struct marked {
     struct str file;
     uint64_t number;
     size_t lines, blank; // of the latter a blank comes first behind the mark
+    bool as_time;        // "12:34", "12-Mar": a mark may be part of a time
 };
 
 static struct str str_from(struct str s, size_t at)
@@ -61,6 +62,7 @@ static size_t number_length(struct str s, struct marked *m)
 {
     size_t n = digits_count(s);
     bool ends = n && n < s.n && (s.s[n] == ':' || s.s[n] == '-');
+    m->as_time |= ends && (s.s[n] == '-' || digits_count(str_from(s, n + 1)) == 2);
     return ends && number_rises((struct str){s.s, n}, m) ? n + 1 : 0;
 }
 
@@ -137,8 +139,9 @@ static bool marks_undo(struct str text, enum mark kind, char *to, size_t *ret_n)
         to[n++] = '\n';
     }
     *ret_n = n;
-    bool numbered = kind >= MARK_NUMBER;
-    return m.lines > (numbered ? 1 : 0) && !(kind == MARK_FILE && 2 * m.blank > m.lines);
+    bool alone = m.lines == 1 && kind >= MARK_NUMBER;
+    return m.lines && !(alone && (m.as_time || m.blank)) &&
+           !(kind == MARK_FILE && 2 * m.blank > m.lines);
 }
 
 /* ------------------------------------------------------------------ HTML */
@@ -217,12 +220,12 @@ static struct str repr_inside(struct str s)
     return quoted ? (struct str){s.s + from + 1, s.n - from - 2} : (struct str){s.s, 0};
 }
 
-/* Writes the lines of a text that is one line. False unless it had several. */
+/* Writes the lines of a text that is one line. False unless it had a line end. */
 static bool repr_undo(struct str text, char *to, size_t *ret_n)
 {
     struct str whole = str_trim(text), inside = repr_inside(whole);
     size_t end = str_find(inside, "\\n"), n = 0;
-    if (str_find_char(whole, '\n') < whole.n || end + 2 >= inside.n) {
+    if (str_find_char(whole, '\n') < whole.n || end + 2 > inside.n) {
         return false;
     }
     while (inside.n) {

@@ -1,7 +1,7 @@
 /*
  * Texts whose every line somebody or something put a mark before, and texts in the characters of
  * another language: a list or a quotation of Markdown, the numbers of `grep -n` and `cat -n`, with
- * a file's name or without, HTML, and one line that is Python's repr() of several. No program
+ * a file's name or without, HTML, and one line that is Python's repr() of lines. No program
  * prints them that way, so that what it printed is looked at without.
  */
 #ifndef GPUMEND_LOG_DRESSED_H

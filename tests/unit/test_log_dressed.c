@@ -48,6 +48,13 @@ static void test_numbers(void **state)
     bare_is("run.log:1:one\nrun.log:2:two\n", "one\ntwo\n", false);
     bare_is("C:\\a\\run.log:1:one\nC:\\a\\run.log:2:two\n", "one\ntwo\n", false);
     bare_is("8:one\n7:two\n", NULL, false);
+    // The one line that grep found.
+    bare_is("7:one\n", "one\n", false);
+    bare_is("     7\tone\n", "one\n", false);
+    bare_is("logs/run.log:7:one\n", "one\n", false);
+    bare_is("12-Mar-2026 one\n", NULL, false);
+    bare_is("12:01:33 one\n", NULL, false);
+    bare_is("a.py:7: UserWarning: x\n", NULL, false);
     bare_is("35: CUDA driver version is insufficient\n", NULL, false); // an error's
     bare_is("12:01:33 one\n12:01:34 two\n", NULL, false);              // the time
     bare_is("a.log:1:one\nb.log:2:two\n", NULL, false);
@@ -66,7 +73,8 @@ static void test_other_characters(void **state)
     bare_is("b\"one\\ntwo\"", "one\ntwo", true);
     bare_is("(['one\\ntwo'])\n", NULL, false);
     bare_is("['one\\ntwo'])\n", "one\ntwo", true);
-    bare_is("'one\\n'\n", NULL, false);           // one line
+    bare_is("'one\\n'\n", "one\n", true);
+    bare_is("'one'\n", NULL, false);              // a word in quotation marks
     bare_is("'one\\ntwo'\nthree\n", NULL, false); // among others
     bare_is("C:\\new\\nano\n", NULL, false);
     bare_is("'", NULL, false);
