@@ -31,7 +31,7 @@ import seeding  # noqa: E402
 TOP = Path(__file__).resolve().parent.parent.parent
 SYSTEM = {"ADVAPI32.dll", "KERNEL32.dll", "SHELL32.dll", "msvcrt.dll"}
 # What Wine says itself, now and then, whatever WINEDEBUG is; gpumend's own lines begin otherwise.
-WINES_OWN = re.compile(rb"^(?:wine(?:server)?:|wine client error:|[0-9a-f]{4}:(?:err|fixme|warn):).*\n", re.M)
+WINES_OWN = re.compile(rb"^(?:wine(?:server)?:|wine client error:|[0-9a-f]{4}:[a-z]+:).*\n", re.M)
 ABSENT = ["container", "export", "fleet", "needs", "mcp"]
 
 
