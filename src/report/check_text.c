@@ -22,6 +22,7 @@ struct page {
     const struct model *m;
     const char *site, *prefix; // "<site>" and "<env>"; NULL: not shortened
     bool brief;
+    const struct report_advice *advice; // at the end of the brief form; NULL: none
 };
 
 static void page_line(const struct page *p, const char *label, const char *value)
@@ -592,6 +593,17 @@ static const char *counted(struct arena *a, size_t n, const char *what)
     return arena_printf(a, "%zu %s%s", n, what, n == 1 ? "" : "s");
 }
 
+/* Whether what the brief form ends with repairs all errors at once. */
+static bool ends_all_errors(const struct page *p, const struct diag_report *r)
+{
+    bool all = p->advice != NULL;
+    for (size_t i = 0; i < r->findings.n && all; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        all = f->severity != DIAG_ERROR || is_in_advice(f, p->advice);
+    }
+    return all;
+}
+
 static const char *broken_sentence(const struct page *p, const struct diag_report *r, size_t errors,
                                    size_t warnings)
 {
@@ -605,7 +617,7 @@ static const char *broken_sentence(const struct page *p, const struct diag_repor
     if (p->brief && notes) {
         text = arena_printf(a, "%s, %s", text, counted(a, notes, "note"));
     }
-    if (errors > 1) {
+    if (errors > 1 && !ends_all_errors(p, r)) {
         text = arena_printf(a, "%s: begin with the first", text);
     }
     if (broken && ok) {
@@ -675,8 +687,8 @@ void report_check_brief(const struct out *o, const struct model *m, const struct
                         const struct report_target *target, const struct report_advice *advice)
 {
     static const struct report_advice none = {0};
-    struct page p = {.o = o, .m = m, .brief = true};
     advice = advice ? advice : &none;
+    struct page p = {.o = o, .m = m, .brief = true, .advice = advice};
     head_text(&p, r, target);
     brief_findings_text(&p, r, advice);
     remarks_text(&p, r);
