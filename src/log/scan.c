@@ -37,7 +37,7 @@ struct places {
     bool is_known;      // the next two are what they say
     struct log_line line;
     struct sieve_pairs pairs; // of that line
-    bool is_passed;           // it shows nothing
+    bool is_asked, is_passed; // whether it shows nothing, and that it does
 };
 
 static size_t next_byte(const struct places *p, size_t from, char c)
@@ -58,7 +58,7 @@ static void know_line(struct places *p, size_t at)
 {
     size_t before = at < LOG_LINE_MAX ? at : LOG_LINE_MAX;
     p->log->n_known++;
-    p->is_passed = false;
+    p->is_asked = p->is_passed = false;
     const char *newline = memrchr(p->text + at - before, '\n', before);
     p->start = newline ? (size_t)(newline - p->text) + 1 : at - before;
     p->stop = next_byte(p, at, '\n');
@@ -73,6 +73,17 @@ static void know_line(struct places *p, size_t at)
         struct str body = str_trim((struct str){s.s + p->line.body, s.n - p->line.body});
         p->is_known = !line_may_be_json(body);
     }
+}
+
+/* Whether the line shows nothing, whatever is in it: asked once, of lines that expressions would be
+ * searched for in. */
+static bool line_is_passed(struct places *p)
+{
+    if (!p->is_asked) {
+        p->is_asked = true;
+        p->is_passed = line_shows_nothing((struct str){p->line.text, p->line.n});
+    }
+    return p->is_passed;
 }
 
 /* Whether an owner finds nothing, or nothing new, in a line. */
@@ -91,7 +102,7 @@ static bool finds_nothing(struct places *p, size_t owner)
         return table < TABLES && !table_begins((enum log_table)table, body);
     }
     return (r->signatures[owner].regex.text && !sieve_may_fit(l->sieve, &p->pairs, owner)) ||
-           log_line_is_known(p->log, owner, line);
+           line_is_passed(p) || log_line_is_known(p->log, owner, line);
 }
 
 /* Whether the line of a literal is not worth a look for one of its owners. Most lines that have one
@@ -112,13 +123,6 @@ static bool owner_passes(struct places *p, uint32_t owner)
     return true;
 }
 
-/* Passes by all that is left of a line which shows nothing whatever is in it; false: it may. */
-static bool pass_line(struct places *p)
-{
-    p->is_passed = p->is_known && line_shows_nothing((struct str){p->line.text, p->line.n});
-    return p->is_passed;
-}
-
 /* Whether the line of a literal is not worth a look for it. */
 static bool passes(void *arg, size_t literal, size_t at)
 {
@@ -134,7 +138,7 @@ static bool passes(void *arg, size_t literal, size_t at)
     }
     for (size_t i = 0; i < n; i++) {
         if (!owner_passes(p, owners[i])) {
-            return pass_line(p);
+            return false;
         }
     }
     return true;
