@@ -7,7 +7,7 @@
 
 #include "winldr/path.h"
 
-enum { NAMES_MAX = 1 << 17 };
+enum { NAMES_MAX = 1 << 17, LINKS_MAX = 40 };
 
 struct winldr_folder {
     const char *place;
@@ -165,37 +165,95 @@ static void say_kind(struct winldr_entry *e, enum winldr_entry_kind kind, const 
     e->detail = detail;
 }
 
-/* Walks the parts behind the drive; returns the place, or NULL with the entry saying why not. */
-static const char *find_place(struct winldr_files *f, struct winldr_entry *e)
+static const char outside[] =
+    "a link that leads out of what is looked at, or a file of a kind that "
+    "this mount does not read";
+
+/* Where a link leads whose text is a path of the system that mounts the drive: WSL shows a junction
+ * to C:\\Users as a link to /mnt/c/Users (https://github.com/microsoft/WSL/issues/3822). NULL: it
+ * is none, or leads out of the root. */
+static const char *path_of_link(struct winldr_files *f, const char *place)
+{
+    static const char mounts[] = "/mnt/";
+    const char *top = f->root->path ? f->root->path : "", *rest = NULL;
+    char *text = NULL;
+    size_t n = strlen(top);
+    n -= n && top[n - 1] == '/';
+    if (root_readlink(f->root, f->arena, place, &text) < 0) {
+        return NULL;
+    }
+    if (n && strncmp(text, top, n) == 0 && text[n] == '/') {
+        rest = text + n;
+    } else if (starts_with(text, mounts)) {
+        rest = text + sizeof mounts - 1;
+        const struct winldr_drive *drive = rest[0] && rest[1] == '/' ? drive_of(f, rest[0]) : NULL;
+        rest = drive ? path_join(f->arena, drive->path, rest + 2) : NULL;
+    }
+    return rest ? winldr_files_name(f, f->arena, rest) : NULL;
+}
+
+/* Why a name is not in its folder. */
+static void say_missing(struct winldr_entry *e, const struct winldr_folder *folder, struct str part,
+                        bool listed)
+{
+    bool led = listed && folder->error == -ENOENT, is_short = is_short_name(part);
+    bool hidden = folder->error && folder->error != -ENOENT && folder->error != -ENOTDIR;
+    bool unseen = led || hidden || is_short || folder->names.truncated;
+    say_kind(e, unseen ? WINLDR_ENTRY_UNSEEN : WINLDR_ENTRY_MISSING,
+             led                       ? outside
+             : hidden                  ? strerror(-folder->error)
+             : is_short                ? "a short name is known to the volume alone"
+             : folder->names.truncated ? "its folder has too many files"
+                                       : NULL);
+}
+
+/* Walks the parts of `path` behind the drive; returns the place, or NULL with the entry saying why
+ * not. A folder that its own folder lists and that is not there is a link: it is followed where it
+ * can be, `links` times at most. */
+static const char *find_place(struct winldr_files *f, struct winldr_entry *e, const char *path,
+                              unsigned links)
 {
     const struct winldr_drive *drive =
-        winldr_path_kind(e->path) == WINLDR_PATH_DRIVE ? drive_of(f, e->path[0]) : NULL;
+        winldr_path_kind(path) == WINLDR_PATH_DRIVE ? drive_of(f, path[0]) : NULL;
     if (!drive) {
         say_kind(e, WINLDR_ENTRY_UNSEEN,
-                 winldr_path_kind(e->path) == WINLDR_PATH_OF_DRIVE
+                 winldr_path_kind(path) == WINLDR_PATH_OF_DRIVE
                      ? "the working directory of this drive is not known"
                      : "the drive is not part of what is looked at");
         return NULL;
     }
     const char *place = drive->path;
-    struct str rest = str_of(e->path + 3);
-    while (rest.s && rest.n) {
-        struct str part = str_cut(&rest, '\\');
+    struct str rest = str_of(path + 3);
+    for (bool listed = false; rest.s && rest.n; listed = true) {
+        struct str whole = rest, part = str_cut(&rest, '\\');
         struct winldr_folder *folder = folder_at(f, place);
+        const char *to = listed && folder->error && links ? path_of_link(f, place) : NULL;
+        if (to) {
+            to = winldr_path_join(f->arena, to, str_dup(f->arena, whole));
+            return find_place(f, e, to, links - 1);
+        }
         const char *name = name_in_folder(folder, part);
         if (!name) {
-            bool hidden = folder->error && folder->error != -ENOENT && folder->error != -ENOTDIR;
-            say_kind(e,
-                     hidden || is_short_name(part) || folder->names.truncated
-                         ? WINLDR_ENTRY_UNSEEN
-                         : WINLDR_ENTRY_MISSING,
-                     hidden                    ? strerror(-folder->error)
-                     : is_short_name(part)     ? "a short name is known to the volume alone"
-                     : folder->names.truncated ? "its folder has too many files"
-                                               : NULL);
+            say_missing(e, folder, part, listed);
             return NULL;
         }
         place = path_join(f->arena, place, name);
+    }
+    return place;
+}
+
+/* The same, through a link at the end. */
+static const char *find_end(struct winldr_files *f, struct winldr_entry *e)
+{
+    struct stat st;
+    const char *place = find_place(f, e, e->path, LINKS_MAX);
+    for (unsigned links = LINKS_MAX; place && links && root_stat(f->root, place, &st) < 0;
+         links--) {
+        const char *to = path_of_link(f, place);
+        if (!to) {
+            break;
+        }
+        place = find_place(f, e, to, links);
     }
     return place;
 }
@@ -243,15 +301,13 @@ static void entry_read_file(struct winldr_files *f, struct winldr_entry *e, cons
 static void look_at_place(struct winldr_files *f, struct winldr_entry *e)
 {
     struct stat st;
-    e->place = find_place(f, e);
+    e->place = find_end(f, e);
     if (!e->place) {
         return;
     }
     int rc = root_stat(f->root, e->place, &st);
     if (rc < 0) {
-        say_kind(e, WINLDR_ENTRY_UNSEEN,
-                 "a link that leads out of what is looked at, or a file of a kind that this "
-                 "mount does not read");
+        say_kind(e, WINLDR_ENTRY_UNSEEN, outside);
     } else if (S_ISDIR(st.st_mode)) {
         say_kind(e, WINLDR_ENTRY_FOLDER, NULL);
     } else if (S_ISREG(st.st_mode)) {
@@ -279,7 +335,7 @@ struct winldr_entry *winldr_files_place(struct winldr_files *f, const char *path
 {
     struct winldr_entry *e = arena_alloc(f->arena, sizeof *e);
     e->path = arena_strdup(f->arena, path);
-    e->place = find_place(f, e);
+    e->place = find_end(f, e);
     return e;
 }
 

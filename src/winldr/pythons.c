@@ -58,12 +58,23 @@ static bool has_pth(struct winldr_files *f, const char *folder)
     return false;
 }
 
+/* The folder without links: uv and Scoop have a junction with a shorter name beside a release. */
+static const char *real_folder(struct winldr_files *f, const char *folder)
+{
+    char *real = NULL;
+    const struct winldr_entry *e = winldr_files_get(f, folder);
+    bool known = e->place && root_realpath(f->root, f->arena, e->place, &real) == 0;
+    const char *name = known ? winldr_files_name(f, f->arena, real) : NULL;
+    return name ? name : folder;
+}
+
 /* Each environment once, by its folder. */
 static void add_once(struct winldr_files *f, struct winldr_python py, struct winldr_pythons *ret)
 {
     struct winldr_hook hook;
+    const char *real = real_folder(f, py.folder);
     for (size_t i = 0; i < ret->items.n; i++) {
-        if (winldr_name_is(ret->items.items[i].folder, py.folder)) {
+        if (winldr_name_is(real_folder(f, ret->items.items[i].folder), real)) {
             return;
         }
     }
@@ -91,6 +102,15 @@ static bool has_program(struct winldr_files *f, const char *path)
     return e->place && e->kind != WINLDR_ENTRY_FOLDER;
 }
 
+/* Who has put a Python there that looks like python.org's. */
+static const char *maker_of(const char *folder)
+{
+    return names_folder(folder, "uv")          ? "uv"
+           : names_folder(folder, "pyenv-win") ? "pyenv-win"
+           : names_folder(folder, "scoop")     ? "Scoop"
+                                               : "python.org";
+}
+
 static void take_environment(struct winldr_files *f, const char *folder, struct winldr_pythons *ret)
 {
     struct winldr_python py = {.folder = folder,
@@ -108,8 +128,7 @@ static void take_environment(struct winldr_files *f, const char *folder, struct 
     } else {
         py.kind = winldr_is_folder(f, winldr_below(f, folder, "conda-meta")) ? "conda"
                   : has_pth(f, folder)                                       ? "embedded"
-                  : strstr(folder, "\\uv\\python\\")                         ? "uv"
-                                                                             : "python.org";
+                                                                             : maker_of(folder);
     }
     add_once(f, py, ret);
 }
@@ -133,13 +152,18 @@ static void take_folders(struct winldr_files *f, const char *parent, const char 
     }
 }
 
+static const char *const conda_names[] = {"miniconda3", "anaconda3", "miniforge3", "mambaforge"};
+
+static void take_conda_at(struct winldr_files *f, const char *folder, struct winldr_pythons *ret)
+{
+    take_environment(f, folder, ret);
+    take_folders(f, winldr_below(f, folder, "envs"), "", "", ret);
+}
+
 static void take_conda(struct winldr_files *f, const char *parent, struct winldr_pythons *ret)
 {
-    static const char *const names[] = {"miniconda3", "anaconda3", "miniforge3", "mambaforge"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *folder = winldr_below(f, parent, names[i]);
-        take_environment(f, folder, ret);
-        take_folders(f, winldr_below(f, folder, "envs"), "", "", ret);
+    for (size_t i = 0; i < sizeof conda_names / sizeof *conda_names; i++) {
+        take_conda_at(f, winldr_below(f, parent, conda_names[i]), ret);
     }
 }
 
@@ -214,13 +238,50 @@ static void take_store_programs(struct winldr_files *f, struct winldr_pythons *r
     }
 }
 
-/* Programs that bring their Python in a folder beside them. */
-static void take_embedded(struct winldr_files *f, struct winldr_pythons *ret)
+/* Scoop has each release of a program in a folder of its own; the junction `current` leads to the
+ * one that is used, unless junctions are switched off
+ * (https://github.com/ScoopInstaller/Scoop/wiki/The-'Current'-Version-Alias). */
+static void take_scoop(struct winldr_files *f, const char *home, struct winldr_pythons *ret)
 {
-    struct winldr_names names = winldr_files_list(f, "C:\\");
+    const char *apps = winldr_below(f, home, "scoop\\apps");
+    struct winldr_names names = winldr_files_list(f, apps);
     for (size_t i = 0; i < names.n; i++) {
-        const char *folder = winldr_below(f, "C:\\", names.items[i]);
-        take_folders(f, folder, "python_embed", "", ret);
+        const char *app = winldr_below(f, apps, names.items[i]);
+        const char *current = winldr_below(f, app, "current");
+        if (winldr_is_folder(f, current)) {
+            take_conda_at(f, current, ret);
+        } else if (starts_with(names.items[i], "python")) {
+            take_folders(f, app, "", "", ret);
+        }
+    }
+}
+
+/* A folder of Windows' own, or one with the programs of all: none of these is unpacked there. */
+static bool is_of_windows(const char *name)
+{
+    static const char *const names[] = {"Windows", "Program Files", "Program Files (x86)",
+                                        "ProgramData", "Users"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (winldr_name_is(name, names[i])) {
+            return true;
+        }
+    }
+    return name[0] == '$';
+}
+
+/* Programs that bring their Python in a folder beside them, `levels` below `parent`. */
+static void take_embedded(struct winldr_files *f, const char *parent, unsigned levels,
+                          struct winldr_pythons *ret)
+{
+    struct winldr_names names = winldr_files_list(f, parent);
+    for (size_t i = 0; i < names.n; i++) {
+        const char *folder = winldr_below(f, parent, names.items[i]);
+        if (!is_of_windows(names.items[i])) {
+            take_folders(f, folder, "python_embed", "", ret);
+            if (levels > 1) {
+                take_embedded(f, folder, levels - 1, ret);
+            }
+        }
     }
 }
 
@@ -238,35 +299,51 @@ static void take_frozen(struct winldr_files *f, const char *parent, struct winld
     }
 }
 
+static void take_user(struct winldr_files *f, const char *home, struct winldr_pythons *ret)
+{
+    take_folders(f, winldr_below(f, home, "AppData\\Local\\Programs\\Python"), "Python3", "", ret);
+    take_folders(f, winldr_below(f, home, "AppData\\Local\\Python"), "python", "", ret);
+    take_folders(f, winldr_below(f, home, ".pyenv\\pyenv-win\\versions"), "3", "", ret);
+    take_folders(f, winldr_below(f, home, "AppData\\Roaming\\uv\\python"), "cpython-", "", ret);
+    take_scoop(f, home, ret);
+    take_conda(f, home, ret);
+    take_conda(f, winldr_below(f, home, "AppData\\Local"), ret);
+    take_conda_list(f, home, ret);
+    take_store_of(f, home, ret);
+}
+
+/* What users unpack or install for themselves alone. */
+static void take_programs_of_user(struct winldr_files *f, const char *home,
+                                  struct winldr_pythons *ret)
+{
+    static const char *const places[] = {"AppData\\Local\\Programs", "Desktop", "Downloads",
+                                         "Documents"};
+    take_embedded(f, home, 1, ret);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *folder = winldr_below(f, home, places[i]);
+        take_embedded(f, folder, 2, ret);
+        take_frozen(f, folder, ret);
+    }
+}
+
 static void find_all(struct winldr_files *f, struct winldr_pythons *ret)
 {
     take_folders(f, "C:\\", "Python3", "", ret);
     take_folders(f, "C:\\Program Files", "Python3", "", ret);
     take_conda(f, "C:\\", ret);
     take_conda(f, "C:\\ProgramData", ret);
+    take_conda(f, "C:\\tools", ret); // of Chocolatey's packages
+    take_scoop(f, "C:\\ProgramData", ret);
     struct winldr_names users = winldr_files_list(f, "C:\\Users");
     for (size_t i = 0; i < users.n; i++) {
-        const char *home = winldr_below(f, "C:\\Users", users.items[i]);
-        take_folders(f, winldr_below(f, home, "AppData\\Local\\Programs\\Python"), "Python3", "",
-                     ret);
-        take_folders(f, winldr_below(f, home, "AppData\\Local\\Python"), "python", "", ret);
-        take_folders(f, winldr_below(f, home, ".pyenv\\pyenv-win\\versions"), "3", "", ret);
-        take_folders(f, winldr_below(f, home, "AppData\\Roaming\\uv\\python"), "cpython-", "", ret);
-        take_conda(f, home, ret);
-        take_conda(f, winldr_below(f, home, "AppData\\Local"), ret);
-        take_conda_list(f, home, ret);
-        take_store_of(f, home, ret);
+        take_user(f, winldr_below(f, "C:\\Users", users.items[i]), ret);
     }
     take_store_programs(f, ret);
-    take_embedded(f, ret);
+    take_embedded(f, "C:\\", 2, ret);
     take_frozen(f, "C:\\", ret);
     take_frozen(f, "C:\\Program Files", ret);
     for (size_t i = 0; i < users.n; i++) {
-        static const char *const places[] = {"AppData\\Local\\Programs", "Desktop", "Downloads"};
-        const char *home = winldr_below(f, "C:\\Users", users.items[i]);
-        for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
-            take_frozen(f, winldr_below(f, home, places[k]), ret);
-        }
+        take_programs_of_user(f, winldr_below(f, "C:\\Users", users.items[i]), ret);
     }
 }
 

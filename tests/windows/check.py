@@ -944,6 +944,95 @@ def of_install_manager(tree):
     (tree / "Python312").rename(tree / LOCAL / "Python/pythoncore-3.12-64")
 
 
+def placed(tree, place, broken=True):
+    """A ctranslate2 that lacks a DLL, in a Python at this place."""
+    machine(tree, user={"none": "1"}), ctranslate2(tree)
+    if broken:
+        (tree / SITE / "ctranslate2/libiomp5md.dll").unlink()
+    (tree / place).parent.mkdir(parents=True, exist_ok=True)
+    (tree / "Python312").rename(tree / place)
+
+
+def junction(tree, place, target):
+    """As WSL shows it, whose mount of drive C is /mnt/c."""
+    (tree / place).parent.mkdir(parents=True, exist_ok=True)
+    (tree / place).symlink_to("/mnt/c/" + target)
+
+
+def of_scoop(tree):
+    placed(tree, "Users/ann/scoop/apps/python/3.12.4")
+    junction(tree, "Users/ann/scoop/apps/python/current", "Users/ann/scoop/apps/python/3.12.4")
+    put(tree, "Users/ann/scoop/apps/python/3.12.1/python.exe", ["python312.dll"])
+
+
+def of_scoop_without_junctions(tree):
+    placed(tree, "ProgramData/scoop/apps/python312/3.12.4")
+
+
+def of_pyenv(tree):
+    placed(tree, "Users/ann/.pyenv/pyenv-win/versions/3.12.4")
+
+
+def of_comfy(tree, place="Users/ann/Downloads/ComfyUI_windows_portable_nvidia/ComfyUI_windows_portable"):
+    placed(tree, place + "/python_embeded")
+    text(tree, place + "/python_embeded/python312._pth", "../ComfyUI\npython312.zip\n.\n\nimport site\n")
+
+
+def of_comfy_in_drive(tree):
+    of_comfy(tree, "AI/ComfyUI_windows_portable")
+
+
+def conda_of_chocolatey(tree):
+    placed(tree, "tools/miniconda3")
+    (tree / "tools/miniconda3/conda-meta").mkdir()
+
+
+UV = "Users/ann/AppData/Roaming/uv/python/cpython-"
+
+
+def of_uv(tree, target=UV + "3.12.4-windows-x86_64-none"):
+    """uv has a junction for each minor release, through which its environments name their Python."""
+    placed(tree, UV + "3.12.4-windows-x86_64-none")
+    junction(tree, UV + "3.12-windows-x86_64-none", target)
+
+
+def of_uv_by_ntfs_3g(tree):
+    """There a junction is a relative link."""
+    placed(tree, UV + "3.12.4-windows-x86_64-none")
+    (tree / UV).parent.joinpath("cpython-3.12-windows-x86_64-none").symlink_to("cpython-3.12.4-windows-x86_64-none")
+
+
+def venv_of_uv(tree, target=UV + "3.12.4-windows-x86_64-none"):
+    of_uv(tree, target)
+    (tree / UV).parent.joinpath("cpython-3.12.4-windows-x86_64-none/Lib").rename(tree / "Lib")
+    put(tree, "app/.venv/Scripts/python.exe")
+    (tree / "Lib").rename(tree / "app/.venv/Lib")
+    text(tree, "app/.venv/pyvenv.cfg", "home = C:\\" + UV.replace("/", "\\") + "3.12-windows-x86_64-none\n")
+
+
+def venv_of_uv_by_the_root(tree):
+    """The same where the drive is mounted elsewhere."""
+    venv_of_uv(tree, "gone")
+    link = tree / (UV + "3.12-windows-x86_64-none")
+    link.unlink()
+    link.symlink_to(tree / (UV + "3.12.4-windows-x86_64-none"))
+
+
+def venv_of_uv_outside(tree):
+    venv_of_uv(tree, "../../etc")
+
+
+def venv_of_uv_in_circles(tree):
+    venv_of_uv(tree, UV + "3.12-windows-x86_64-none")
+
+
+def cublas_behind_a_link(tree):
+    """A folder of PATH is on a drive that is not below the root."""
+    no_cublas(tree)
+    machine(tree, path=";C:\\tk\\bin")
+    (tree / "tk").symlink_to("/mnt/d/tk")
+
+
 def cupy_of(tree, config, folder):
     """cupy whose module needs a DLL of the toolkit, which is in this folder of CUDA_PATH."""
     machine(tree, CUDA_PATH="C:\\conda\\Library\\cuda")
@@ -1626,6 +1715,29 @@ CASES = [
      ["with LongPathsEnabled, which is off", "reg add HKLM", "New-ItemProperty -Path 'HKLM:"], 1),
     ("a long path, allowed or not", long_paths_unknown, "/" + LONG, 3, [],
      ["with LongPathsEnabled, which is not known"], 1),
+    ("Scoop's Python, by its junction", of_scoop, None, 1, [("dll-missing", "error")],
+     ["scoop\\apps\\python\\current (Scoop)", "libiomp5md.dll, which"], 1),
+    ("Scoop's Python without junctions", of_scoop_without_junctions, None, 1, [("dll-missing", "error")],
+     ["C:\\ProgramData\\scoop\\apps\\python312\\3.12.4 (Scoop)"], 1),
+    ("pyenv-win", of_pyenv, None, 1, [("dll-missing", "error")], ["versions\\3.12.4 (pyenv-win)"], 1),
+    ("ComfyUI in a user's folder", of_comfy, None, 1, [("dll-missing", "error")],
+     ["ComfyUI_windows_portable\\python_embeded (embedded)"], 1),
+    ("ComfyUI in a folder of the drive", of_comfy_in_drive, None, 1, [("dll-missing", "error")],
+     ["C:\\AI\\ComfyUI_windows_portable\\python_embeded (embedded)"], 1),
+    ("conda of Chocolatey", conda_of_chocolatey, None, 1, [("dll-missing", "error")],
+     ["C:\\tools\\miniconda3 (conda)"], 1),
+    ("uv's Python and its junction are one", of_uv, None, 1, [("dll-missing", "error")], ["none (uv)"], 1),
+    ("the same as a relative link", of_uv_by_ntfs_3g, None, 1, [("dll-missing", "error")], ["none (uv)"], 1),
+    ("an environment of uv, by the junction", venv_of_uv, "C:\\app\\.venv", 1, [("dll-missing", "error")],
+     ["libiomp5md.dll, which"], 1),
+    ("the same on another mount", venv_of_uv_by_the_root, "C:\\app\\.venv", 1, [("dll-missing", "error")],
+     ["libiomp5md.dll, which"], 1),
+    ("a junction that leads out of the root", venv_of_uv_outside, "C:\\app\\.venv", 3, [],
+     ["cannot tell: python312.dll"], 1),
+    ("a junction that leads to itself", venv_of_uv_in_circles, "C:\\app\\.venv", 3, [],
+     ["cannot tell: python312.dll"], 1),
+    ("a folder of PATH that leads out of the root", cublas_behind_a_link, None, 3, [],
+     ["what was not looked at: C:\\tk\\bin\\cublas64_12.dll"], 1),
     ("no Python", windows, None, 3, [], ["no Python was found"], 0),
 ]
 

@@ -47,7 +47,10 @@ class Runner:
                     "from its snapshot", taken.stderr, again.stdout, again.stderr, real.stdout)
         written = self.run("snapshot", *words, "--root", str(tree), "--tree", str(scratch / "copy"))
         copied = self.run("check", *words, "--root", str(scratch / "copy"), "--json")
-        self.expect(copied.stdout == real.stdout and copied.returncode == real.returncode, name,
+        # A link to a path of the system that mounts the drive is kept as written: elsewhere it leads out.
+        away = any(path.is_symlink() and os.readlink(path).startswith(f"{tree}/") for path in tree.rglob("*"))
+        same = copied.stdout == real.stdout and copied.returncode == real.returncode
+        self.expect(copied.returncode == 3 if away else same, name,
                     "from the snapshot's files", written.stderr, copied.stdout, real.stdout)
 
     def page(self, name, tree, target, findings):
