@@ -143,7 +143,7 @@ static void add_missing_repairs(struct diag_windows *n, struct diag_windows_find
         diag_windows_add_repair(n, f, diag_windows_directories(n, &folders));
         return;
     }
-    const char *owner = winldr_recorded_by(n->files, n->py, winldr_path_base(dll));
+    const char *owner = winldr_recorded_by(n->files, n->py, winldr_path_base(dll), true);
     if (owner) {
         f->evidence = arena_printf(
             n->arena, "%s; it is one of the files that %s was installed with", f->evidence, owner);
@@ -189,7 +189,7 @@ static void add_refused_repair(struct diag_windows *n, struct diag_windows_findi
                                         pe_machine_name(a, machine_of_python(n)), r->path);
         diag_windows_add_repair(n, f, (struct diag_windows_repair){.says = says});
     } else if (is_in_place && strcmp(package, "cupy") != 0) {
-        const char *owner = winldr_recorded_by(n->files, n->py, winldr_path_base(r->path));
+        const char *owner = winldr_recorded_by(n->files, n->py, winldr_path_base(r->path), false);
         diag_windows_add_repair(
             n, f,
             diag_windows_pip(n, "install the package again, for this Python",

@@ -109,10 +109,26 @@ static const char *folder_with(struct diag_windows *n, const diag_windows_folder
     return NULL;
 }
 
+/* A load that failed, and its process. */
+struct failed_load {
+    const struct winldr_process *process;
+    const struct winldr_load *load;
+};
+
+static const struct winldr_request *blamed(const struct failed_load *x)
+{
+    return x->process->requests.items[x->load->blame];
+}
+
+static bool lacks_dll(const struct failed_load *x)
+{
+    return x->load->outcome == WINLDR_FAILED && x->load->code == WINLDR_MOD_NOT_FOUND;
+}
+
 /* Adds folders to PATH, one for each DLL that is missing, until the load succeeds. False: one is
- * nowhere. */
+ * nowhere, or something else is wrong: *x is what fails then. */
 static bool add_path_repair(struct diag_windows *n, struct diag_windows_finding *f,
-                            const struct windows_use *use)
+                            const struct windows_use *use, struct failed_load *x)
 {
     struct arena *a = n->arena;
     diag_windows_folders folders = {0};
@@ -131,14 +147,19 @@ static bool add_path_repair(struct diag_windows *n, struct diag_windows_finding 
             diag_windows_add_repair(n, f, repair);
             return added != NULL;
         }
-        const char *missing = p->requests.items[l->blame]->name;
-        const char *folder = l->outcome == WINLDR_FAILED && l->code == WINLDR_MOD_NOT_FOUND
-                                 ? folder_with(n, &folders, winldr_path_base(missing))
-                                 : NULL;
+        *x = (struct failed_load){p, l};
+        const char *folder =
+            lacks_dll(x) ? folder_with(n, &folders, winldr_path_base(blamed(x)->name)) : NULL;
         if (!folder || (added && str_find(str_of(added), folder) < strlen(added))) {
-            return false;
+            break;
         }
         added = added ? arena_printf(a, "%s;%s", added, folder) : folder;
+    }
+    if (added) {
+        f->evidence = arena_printf(a,
+                                   "%s; it is in %s, which this call does not search, and with "
+                                   "that folder %s",
+                                   f->evidence, added, winldr_load_cause(x->process, x->load));
     }
     return false;
 }
@@ -184,14 +205,18 @@ static void add_wheel_repair(struct diag_windows *n, struct diag_windows_finding
         {"cudnn_cnn_infer64_8.dll", "cuDNN", "\"nvidia-cudnn-cu12<9\"", NULL, "nvidia\\cudnn\\bin"},
     };
     const char *missing = winldr_path_base(r->name);
+    const char *owner = winldr_recorded_by(n->files, n->py, missing, true);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (winldr_name_is(rows[i].dll, missing)) {
             bool is_13 = rows[i].wheels_13 && is_for_cuda_13(r->importer);
-            const char *says =
-                arena_printf(n->arena, "install %s and put its folder on PATH", rows[i].library);
+            const char *wheels = is_13 ? rows[i].wheels_13 : rows[i].wheels;
+            const char *says = arena_printf(n->arena, "install %s%s and put its folder on PATH",
+                                            rows[i].library, owner ? " again" : "");
+            wheels = owner ? arena_printf(n->arena, "--force-reinstall --no-deps %s", owner)
+                           : wheels; // pip leaves alone what is installed
             diag_windows_add_repair(
                 n, f,
-                diag_windows_pip_on_path(n, says, is_13 ? rows[i].wheels_13 : rows[i].wheels,
+                diag_windows_pip_on_path(n, says, wheels,
                                          winldr_path_join(n->arena, n->py->site, rows[i].folder)));
         }
     }
@@ -215,8 +240,9 @@ static void report_use(struct diag_windows *n, const struct windows_use *use,
             arena_printf(a, "%s fails: %s%s", use->what, winldr_error_text(a, l->code), use->so),
         .evidence = winldr_load_cause(p, l),
     };
-    if (!add_path_repair(n, &f, use)) {
-        add_wheel_repair(n, &f, p->requests.items[l->blame]);
+    struct failed_load x = {p, l};
+    if (!add_path_repair(n, &f, use, &x) && lacks_dll(&x)) {
+        add_wheel_repair(n, &f, blamed(&x));
     }
     VEC_PUSH(a, &n->findings, f);
 }

@@ -90,10 +90,10 @@ struct winldr_torch {
 };
 struct winldr_torch winldr_torch_read(struct winldr_files *files, const struct winldr_python *py);
 
-/* The distribution whose RECORD lists a file of this name ("ctranslate2==4.6.0"), or NULL: its
- * files are not all there any more where one of them is missing. */
+/* The distribution whose RECORD lists a file of this name ("ctranslate2==4.6.0"), with `gone` one
+ * that is not there any more, or NULL. */
 const char *winldr_recorded_by(struct winldr_files *files, const struct winldr_python *py,
-                               const char *name);
+                               const char *name, bool gone);
 
 /* A new process of the environment; machine: of its program. */
 struct winldr_process *winldr_python_start(struct winldr_files *files,

@@ -511,17 +511,25 @@ static const char *python_text(struct arena *a, struct str text, const char *nam
     return NULL;
 }
 
-/* A line of RECORD: "ctranslate2/ctranslate2.dll,sha256=...,1234". */
-static bool records_name(struct str line, const char *name)
+/* A line of RECORD: "ctranslate2/ctranslate2.dll,sha256=...,1234". With `gone` only of a file that
+ * is not there. */
+static bool records_name(struct winldr_files *f, const char *place, struct str line,
+                         const char *name, bool gone)
 {
     struct str path = str_cut(&line, ',');
     size_t n = strlen(name);
-    return path.n > n && path.s[path.n - n - 1] == '/' &&
-           winldr_name_part_is((struct str){path.s + path.n - n, n}, str_of(name));
+    bool is_it = path.n > n && path.s[path.n - n - 1] == '/' &&
+                 winldr_name_part_is((struct str){path.s + path.n - n, n}, str_of(name));
+    if (!is_it || !gone) {
+        return is_it;
+    }
+    char *full = winldr_path_join(f->arena, place, str_dup(f->arena, path));
+    return winldr_files_get(f, winldr_path_full(f->arena, "C:\\", full))->kind ==
+           WINLDR_ENTRY_MISSING;
 }
 
 const char *winldr_recorded_by(struct winldr_files *files, const struct winldr_python *py,
-                               const char *name)
+                               const char *name, bool gone)
 {
     struct winldr_installed_list list = winldr_python_list(files, py);
     for (size_t i = 0; i < list.items.n; i++) {
@@ -537,7 +545,7 @@ const char *winldr_recorded_by(struct winldr_files *files, const struct winldr_p
             continue;
         }
         while (str_line(&text, &line)) {
-            if (records_name(line, name)) {
+            if (records_name(files, x->place, line, name, gone)) {
                 rest.n -= sizeof ".dist-info" - 1;
                 struct str dist = str_cut(&rest, '-');
                 return arena_printf(files->arena, STR_FMT "==" STR_FMT, STR_ARG(dist),

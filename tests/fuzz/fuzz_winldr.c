@@ -81,7 +81,7 @@ static void look_at_pythons(struct winldr_files *files, const char *target)
     for (size_t i = 0; i < all.items.n; i++) {
         struct winldr_python *py = &all.items.items[i];
         py->path = "C:\\tools";
-        (void)winldr_recorded_by(files, py, "ctranslate2.dll");
+        (void)winldr_recorded_by(files, py, "ctranslate2.dll", true);
         for (const char *const *name = winldr_packages; *name; name++) {
             struct winldr_process *p = winldr_python_start(files, py);
             winldr_import_package(p, py, *name);

@@ -276,6 +276,43 @@ def no_cublas(tree):
     machine(tree), opens(tree)
 
 
+def recorded(tree, wheel, *names):
+    """The wheel's list of files."""
+    text(tree, f"{SITE}{wheel}.dist-info/RECORD",
+         "".join(f"nvidia/cublas/bin/{name},sha256=x,1\n" for name in names))
+
+
+def cublas_gone_from_wheel(tree):
+    """pip does nothing where the wheel is installed, whatever has become of its files."""
+    no_cublas(tree)
+    recorded(tree, "nvidia_cublas_cu12-12.9.2.10", "cublas64_12.dll", "cublasLt64_12.dll")
+
+
+def cublas_in_part(tree):
+    cublas_gone_from_wheel(tree)
+    put(tree, SITE + "nvidia/cublas/bin/cublas64_12.dll", ["cublasLt64_12.dll"])
+
+
+def cublas_of_toolkit_in_part(tree):
+    """The wheel brings both."""
+    no_cublas(tree)
+    put(tree, "Program Files/NVIDIA GPU Computing Toolkit/CUDA/v12.4/bin/cublas64_12.dll", ["cublasLt64_12.dll"])
+
+
+def cublas_that_does_not_fit(tree):
+    """It needs a function that this Windows does not have: no wheel helps."""
+    cublas_of_wheel(tree)
+    put(tree, SITE + "nvidia/cublas/bin/cublas64_12.dll", ["lacks.dll"])
+    (tree / "Windows/System32/lacks.dll").write_bytes(wine.dll(exports=["g"]))
+
+
+def import_of_cublas_in_wheel(tree):
+    """The wheel is whole: to install it again does not help an import that does not look there."""
+    cublas_in_part(tree)
+    (tree / SITE / "nvidia_cublas_cu12-12.9.2.10.dist-info/RECORD").write_text("nvidia/cublas/bin/cublas64_12.dll,,1\n")
+    put(tree, SITE + "ctranslate2/ctranslate2.dll", ["cublas64_12.dll"])
+
+
 def cublas_of_wheel(tree):
     machine(tree), opens(tree)
     put(tree, SITE + "nvidia/cublas/bin/cublas64_12.dll", ["cublasLt64_12.dll"])
@@ -1497,6 +1534,15 @@ CASES = [
      ["first use of a GPU fails: [WinError 126]",
       "nvidia-cuda-runtime-cu12; if ($?) { $env:PATH = 'C:\\Python312\\Lib\\site-packages\\nvidia\\cublas\\bin' + ';' + ",
       'nvidia-cuda-runtime-cu12 && set "PATH=C:\\Python312\\Lib\\site-packages\\nvidia\\cublas\\bin;%PATH%"'], 1),
+    ("cuBLAS is gone from its wheel", cublas_gone_from_wheel, None, 1, [("dll-missing", "error")],
+     ["repair: install cuBLAS again", "--force-reinstall --no-deps nvidia_cublas_cu12==12.9.2.10; if ($?)"], 1),
+    ("a part of cuBLAS is gone", cublas_in_part, None, 1, [("dll-missing", "error")],
+     ["nvidia\\cublas\\bin, which this call does not search, and with that folder cublasLt64_12.dll, which ",
+      "--force-reinstall --no-deps nvidia_cublas_cu12==12.9.2.10 && set"], 1),
+    ("a part of the toolkit's cuBLAS is gone", cublas_of_toolkit_in_part, None, 1, [("dll-missing", "error")],
+     ["CUDA\\v12.4\\bin, which this call does not search, and", "-m pip install nvidia-cublas-cu12"], 1),
+    ("cuBLAS of a wheel does not fit", cublas_that_does_not_fit, None, 1, [("dll-missing", "error")],
+     ["f is not exported by C:\\Windows\\System32\\lacks.dll"], 1),
     ("cuBLAS of a wheel", cublas_of_wheel, None, 1, [("library-not-on-path", "error")],
      ["$env:PATH = 'C:\\Python312\\Lib\\site-packages\\nvidia\\cublas\\bin' + ';' + $env:PATH",
       'set "PATH=C:\\Python312\\Lib\\site-packages\\nvidia\\cublas\\bin;%PATH%"'], 1),
@@ -1746,6 +1792,8 @@ CASES = [
 COMMANDS = [
     ("fix prints the repairs", cublas_of_wheel, ["fix"], 1,
      ["1 findings, 1 repairs", "PowerShell: $env:PATH = "]),
+    ("no wheel for a function that Windows lacks", cublas_that_does_not_fit, ["fix"], 1, ["1 findings, 0 repairs"]),
+    ("a wheel that is whole is not installed again", import_of_cublas_in_wheel, ["fix"], 1, ["2 findings, 1 repairs"]),
     ("fix where a finding has none", hidden, ["fix"], 1, ["1 findings, 0 repairs"]),
     ("fix names the copy that is to be loaded first", hip_of_driver, ["fix"], 1, ["1 findings, 1 repairs"]),
     ("fix of a sound machine", sound, ["fix"], 3, ["Nothing to repair was found"]),
