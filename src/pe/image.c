@@ -12,7 +12,7 @@ static void say_bad(struct pe_image *e, const char *defect)
     e->defect = defect;
 }
 
-/* Where the bytes of a section end in the file, seen from its beginning. */
+/* How many bytes of a section are mapped and in the file. */
 static uint32_t section_room(const struct pe_image *e, const struct pe_section *s)
 {
     uint32_t n = s->size_in_memory && s->size_in_memory < s->size_in_file ? s->size_in_memory
@@ -29,10 +29,9 @@ static bool find_rva(const struct pe_image *e, uint64_t rva, uint64_t *ret_offse
 {
     for (size_t i = 0; i < e->n_sections; i++) {
         const struct pe_section *s = &e->sections[i];
-        uint32_t room = section_room(e, s);
-        if (rva >= s->rva && rva - s->rva < room) {
+        if (rva - s->rva < s->room) { // of an address before the section it is too large
             *ret_offset = s->offset + (rva - s->rva);
-            *ret_room = room - (size_t)(rva - s->rva);
+            *ret_room = s->room - (size_t)(rva - s->rva);
             return true;
         }
     }
@@ -156,7 +155,8 @@ static void read_sections(struct arena *a, struct pe_image *e, uint64_t at, uint
             .offset = pe_u32(p + 20),
             .characteristics = pe_u32(p + 36),
         };
-        const struct pe_section *s = &sections[i];
+        struct pe_section *s = &sections[i];
+        s->room = section_room(e, s);
         e->cut |= s->size_in_file && !pe_bytes(e, s->offset, s->size_in_file);
     }
     e->sections = sections;

@@ -54,6 +54,7 @@ struct pe_section {
     const char *name;              // in the arena: at most 8 characters, or one of the string table
     uint32_t rva, size_in_memory;  // where it is mapped
     uint32_t offset, size_in_file; // bytes of the file
+    uint32_t room;                 // how many of them are mapped and there
     uint32_t characteristics;
 };
 

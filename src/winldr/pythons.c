@@ -528,6 +528,19 @@ static bool records_name(struct winldr_files *f, const char *place, struct str l
            WINLDR_ENTRY_MISSING;
 }
 
+/* Whether a shell takes it as it is: what a project's name and a version may have (PEP 503, PEP
+ * 440). A folder may be called anything. */
+static bool is_plain(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.s[i];
+        if (!str_is_letter(c) && !str_is_digit(c) && !strchr("_-.+!", c)) {
+            return false;
+        }
+    }
+    return text.n != 0;
+}
+
 const char *winldr_recorded_by(struct winldr_files *files, const struct winldr_python *py,
                                const char *name, bool gone)
 {
@@ -548,8 +561,10 @@ const char *winldr_recorded_by(struct winldr_files *files, const struct winldr_p
             if (records_name(files, x->place, line, name, gone)) {
                 rest.n -= sizeof ".dist-info" - 1;
                 struct str dist = str_cut(&rest, '-');
-                return arena_printf(files->arena, STR_FMT "==" STR_FMT, STR_ARG(dist),
-                                    STR_ARG(rest));
+                bool plain = is_plain(dist) && is_plain(rest);
+                return plain ? arena_printf(files->arena, STR_FMT "==" STR_FMT, STR_ARG(dist),
+                                            STR_ARG(rest))
+                             : NULL;
             }
         }
     }

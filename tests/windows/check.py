@@ -288,6 +288,12 @@ def cublas_gone_from_wheel(tree):
     recorded(tree, "nvidia_cublas_cu12-12.9.2.10", "cublas64_12.dll", "cublasLt64_12.dll")
 
 
+def recorded_by_a_line(tree):
+    """A folder whose name does something where it is pasted."""
+    no_cublas(tree)
+    recorded(tree, "nvidia; calc & calc $(calc)-1.0", "cublas64_12.dll")
+
+
 def cublas_in_part(tree):
     cublas_gone_from_wheel(tree)
     put(tree, SITE + "nvidia/cublas/bin/cublas64_12.dll", ["cublasLt64_12.dll"])
@@ -1794,6 +1800,7 @@ COMMANDS = [
      ["1 findings, 1 repairs", "PowerShell: $env:PATH = "]),
     ("no wheel for a function that Windows lacks", cublas_that_does_not_fit, ["fix"], 1, ["1 findings, 0 repairs"]),
     ("a wheel that is whole is not installed again", import_of_cublas_in_wheel, ["fix"], 1, ["2 findings, 1 repairs"]),
+    ("a name that a shell would read", recorded_by_a_line, ["fix"], 1, ["pip install nvidia-cublas-cu12 "]),
     ("fix where a finding has none", hidden, ["fix"], 1, ["1 findings, 0 repairs"]),
     ("fix names the copy that is to be loaded first", hip_of_driver, ["fix"], 1, ["1 findings, 1 repairs"]),
     ("fix of a sound machine", sound, ["fix"], 3, ["Nothing to repair was found"]),
