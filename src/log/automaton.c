@@ -478,11 +478,14 @@ bool automaton_looks_back(const struct automaton *m)
     return m->looks_back;
 }
 
+/* *ret_from: no match begins before it. Where a state has no node but the first, nothing that began
+ * further in front is left. */
 static bool program_may_match(struct automaton *m, struct program *p, const char *text, size_t n,
-                              size_t *budget)
+                              size_t *budget, size_t *ret_from)
 {
     p->begin = p->begin ? p->begin : state_of(m->arena, p, 0, &p->start, 1, budget);
     uint16_t at = p->begin;
+    size_t from = 0;
     p->pool.n_read += n;
     for (size_t i = 0; i <= n && at >= STATE_FIRST; i++) {
         const struct state *s = state_at(p, at);
@@ -490,11 +493,13 @@ static bool program_may_match(struct automaton *m, struct program *p, const char
         while (i < n && s->next[p->alike[(unsigned char)text[i]]] == at) {
             i++;
         }
+        from = s->n_nodes == 1 ? i : from;
         unsigned alike = i < n ? p->alike[(unsigned char)text[i]] : p->n_alike;
         uint16_t next = s->next[alike];
         at = next ? next : state_next(m->arena, p, at, alike, budget);
     }
     m->failed = at == STATE_UNKNOWN;
+    *ret_from = from;
     return at < STATE_FIRST;
 }
 
@@ -506,15 +511,19 @@ static bool has_other_case(const char *text, size_t n)
            (k && memmem(k, n - (size_t)(k - text), "\xe2\x84\xaa", 3));
 }
 
-bool automaton_may_match(struct automaton *m, const char *text, size_t n, size_t *budget)
+bool automaton_may_match(struct automaton *m, const char *text, size_t n, size_t *budget,
+                         size_t *ret_from)
 {
+    *ret_from = 0;
     if (has_other_case(text, n)) {
         return true;
     }
     for (size_t i = 0; i < m->n && !m->failed; i++) {
-        if (!program_may_match(m, &m->programs[i], text, n, budget)) {
+        size_t from;
+        if (!program_may_match(m, &m->programs[i], text, n, budget, &from)) {
             return false;
         }
+        *ret_from = i == 0 ? from : *ret_from; // the others are of what is in front of it
     }
     return true;
 }

@@ -25,10 +25,11 @@ struct automaton;
  * that is not known, or is too large. It lives in `a`, as do the states that it gets later. */
 struct automaton *automaton_of(struct arena *a, const char *expression);
 
-/* False: the expression does not match text[0, n), which is UTF-8. `budget` are bytes that states
- * may still take, of all automata together; without it, or where states serve for too little text,
- * the answer is true. */
-bool automaton_may_match(struct automaton *m, const char *text, size_t n, size_t *budget);
+/* False: the expression does not match text[0, n), which is UTF-8. True: it may, at *ret_from or
+ * behind it; that may lie within a character. `budget` are bytes that states may still take, of all
+ * automata together; without it, or where states serve for too little text, the answer is true. */
+bool automaton_may_match(struct automaton *m, const char *text, size_t n, size_t *budget,
+                         size_t *ret_from);
 
 /* Whether the end of a text may match where the whole does not, if a blank or one of ":])" is in
  * front of it, as behind what line_prefix() measures. */

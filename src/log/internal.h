@@ -253,15 +253,19 @@ void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact
 int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
                  const size_t **ret_at);
 
-/* The same, for a text of which regex_may_match() said yes. */
+/* Whether a search of a text may find something; false is sure, and cheaper than the search. What
+ * it finds is at *ret_from or behind it. */
+bool regex_may_match(struct log_rules *r, struct log_regex *x, const char *text, size_t n,
+                     size_t *ret_from);
+
+/* The search of a text of which regex_may_match() said yes, from there on. */
 int regex_match(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
                 const size_t **ret_at);
 bool regex_given_up(const struct log_regex *x);
 
-/* Whether a search of a line, or of its body alone, may find something; false is sure, and cheaper
- * than the search. */
-struct log_line;
-bool regex_may_match(struct log_rules *r, struct log_regex *x, const struct log_line *line);
+/* Whether the body of a line, behind its prefix, may match where regex_may_match() says no of the
+ * line. */
+bool regex_looks_back(const struct log_regex *x);
 
 /* For a new log: no expression is given up. */
 void regex_forget_cost(struct log_rules *r);

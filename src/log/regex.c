@@ -74,9 +74,8 @@ bool regex_given_up(const struct log_regex *x)
 }
 
 static int regex_run(struct log_rules *r, struct log_regex *x, const char *text, size_t n,
-                     size_t from)
+                     size_t from, uint32_t options)
 {
-    uint32_t options = from ? PCRE2_NO_UTF_CHECK : 0; // it was checked at the first search
     uint32_t cheap = (uint32_t)(CHEAP_STEPS / (n - from + 1));
     (void)pcre2_set_match_limit(r->limits, cheap < MATCH_LIMIT ? cheap : MATCH_LIMIT);
     int rc = pcre2_match(x->code, (PCRE2_SPTR)text, n, from, options, r->groups, r->limits);
@@ -89,10 +88,21 @@ static int regex_run(struct log_rules *r, struct log_regex *x, const char *text,
     return rc;
 }
 
-/* Most of what an expression is searched for in does not match, which its automaton finds out many
- * times faster than PCRE2. */
-static bool may_match(struct log_rules *r, struct log_regex *x, const char *text, size_t n)
+/* Where the character begins that the byte at a place is part of. */
+static size_t character_start(const char *text, size_t at)
 {
+    while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80) {
+        at--;
+    }
+    return at;
+}
+
+/* Most of what an expression is searched for in does not match, which its automaton finds out many
+ * times faster than PCRE2; and in front of *ret_from nothing that matches begins. */
+static bool may_match(struct log_rules *r, struct log_regex *x, const char *text, size_t n,
+                      size_t *ret_from)
+{
+    *ret_from = 0;
     if (x->searches < SEARCHES_FEW) {
         x->searches++;
         return true;
@@ -101,16 +111,13 @@ static bool may_match(struct log_rules *r, struct log_regex *x, const char *text
         x->has_automaton = true;
         x->automaton = automaton_of(r->arena, x->text);
     }
-    return !x->automaton || automaton_may_match(x->automaton, text, n, &r->states_bytes);
-}
-
-/* Where the character in front of a place begins, which is all that an automaton looks back at:
- * what does not match from there on does not match from the place on. */
-static size_t before_start(const char *text, size_t from)
-{
-    while (from > 0 && ((unsigned char)text[--from] & 0xc0) == 0x80) {
+    if (!x->automaton) {
+        return true;
     }
-    return from;
+    size_t from;
+    bool may = automaton_may_match(x->automaton, text, n, &r->states_bytes, &from);
+    *ret_from = may && from < n ? character_start(text, from) : from;
+    return may;
 }
 
 /* Compiles an expression when it is first searched for; false: it matches nothing. */
@@ -123,23 +130,19 @@ static bool regex_is_ready(struct log_rules *r, struct log_regex *x)
     return (x->tried || regex_compile(r, x, NULL) == 0) && x->code && !regex_given_up(x);
 }
 
-bool regex_may_match(struct log_rules *r, struct log_regex *x, const struct log_line *line)
+bool regex_may_match(struct log_rules *r, struct log_regex *x, const char *text, size_t n,
+                     size_t *ret_from)
 {
-    if (!regex_is_ready(r, x)) {
-        return false;
-    }
-    return may_match(r, x, line->text, line->n) ||
-           (line->body && (!x->automaton || automaton_looks_back(x->automaton)) &&
-            may_match(r, x, line->text + line->body, line->n - line->body));
+    return regex_is_ready(r, x) && may_match(r, x, text, n, ret_from);
 }
 
-int regex_match(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
-                const size_t **ret_at)
+bool regex_looks_back(const struct log_regex *x)
 {
-    if (!regex_is_ready(r, x)) {
-        return 0;
-    }
-    int rc = regex_run(r, x, text, n, from);
+    return !x->automaton || automaton_looks_back(x->automaton);
+}
+
+static int groups_of(struct log_rules *r, int rc, const size_t **ret_at)
+{
     if (rc < 0) {
         return 0;
     }
@@ -149,12 +152,24 @@ int regex_match(struct log_rules *r, struct log_regex *x, const char *text, size
     return rc == 0 ? LOG_GROUPS_MAX : rc;
 }
 
+int regex_match(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
+                const size_t **ret_at)
+{
+    return regex_is_ready(r, x) ? groups_of(r, regex_run(r, x, text, n, from, 0), ret_at) : 0;
+}
+
+/* An automaton looks back at nothing but the character in front of a place: what does not match
+ * from there on does not match from the place on. */
 int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
                  const size_t **ret_at)
 {
-    size_t seen = before_start(text, from);
-    bool may = regex_is_ready(r, x) && may_match(r, x, text + seen, n - seen);
-    return may ? regex_match(r, x, text, n, from, ret_at) : 0;
+    size_t seen = from ? character_start(text, from - 1) : 0, first;
+    if (!regex_is_ready(r, x) || !may_match(r, x, text + seen, n - seen, &first)) {
+        return 0;
+    }
+    uint32_t options = from ? PCRE2_NO_UTF_CHECK : 0; // it was checked at the first search
+    first = seen + first > from ? seen + first : from;
+    return groups_of(r, regex_run(r, x, text, n, first, options), ret_at);
 }
 
 int regex_check(struct log_rules *r, struct log_regex *x, struct gm_err *err)

@@ -140,14 +140,21 @@ static void ask_next_line(struct log *l, struct log_signature *s, size_t before)
 /* Does something with a match of a signature; false: no more of them are wanted. */
 typedef bool (*match_take)(struct log *l, size_t index, const struct log_said *said);
 
-/* Takes the matches of one signature in the end of a line; how many there were. */
-static unsigned match(struct log *l, size_t index, const struct log_line *line, size_t from,
-                      match_take take)
+/* The end of a line that an expression is searched for in, and from where on: see
+ * regex_may_match(). */
+struct searched {
+    const char *text;
+    size_t n, from;
+};
+
+/* Takes the matches of one signature; how many there were. */
+static unsigned match(struct log *l, size_t index, const struct log_line *line,
+                      const struct searched *in, match_take take)
 {
     struct log_signature *s = &l->rules->signatures[index];
     struct fields *fields = &l->fields;
-    const char *text = line->text + from;
-    size_t n = line->n - from, start = 0;
+    const char *text = in->text;
+    size_t n = in->n, start = in->from;
     unsigned found = 0;
     const size_t *at;
     for (bool goes_on = true; goes_on && start <= n && found < LOG_MATCHES_MAX; found++) {
@@ -166,11 +173,16 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
 /* Takes those in a line, or in its body alone if it has none. */
 static void match_line(struct log *l, size_t index, const struct log_line *line, match_take take)
 {
-    if (!regex_may_match(l->rules, &l->rules->signatures[index].regex, line)) {
+    struct log_regex *x = &l->rules->signatures[index].regex;
+    struct searched in = {line->text, line->n, 0};
+    bool may = regex_may_match(l->rules, x, in.text, in.n, &in.from);
+    if ((may && match(l, index, line, &in, take)) || !line->body ||
+        (!may && !regex_looks_back(x))) {
         return;
     }
-    if (!match(l, index, line, 0, take) && line->body) {
-        (void)match(l, index, line, line->body, take);
+    in = (struct searched){line->text + line->body, line->n - line->body, 0};
+    if (regex_may_match(l->rules, x, in.text, in.n, &in.from)) {
+        (void)match(l, index, line, &in, take);
     }
 }
 
