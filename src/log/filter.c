@@ -96,6 +96,13 @@ static double gram_frequency(const char *gram)
     return digits_share(gram, GRAM) * frequency;
 }
 
+void filter_pairs_each(void (*take)(void *arg, const char *pair, double frequency), void *arg)
+{
+    for (size_t at = 0; at + ROW < sizeof grams; at += ROW) {
+        take(arg, grams + at, row_frequency(grams + at));
+    }
+}
+
 /* The longer of two literals that are alike in this is rarer still, if only a little. */
 double filter_frequency(const char *literal)
 {

@@ -21,6 +21,10 @@ struct filter;
 /* How often a literal may be expected in a MiB of ordinary text, by the rarest four bytes in it. */
 double filter_frequency(const char *literal);
 
+/* The same of two bytes in a row, in small letters, for comparison with one another: calls
+ * take(arg, two bytes, how often) for those that stand in ordinary text, some of them again. */
+void filter_pairs_each(void (*take)(void *arg, const char *pair, double frequency), void *arg);
+
 /* A filter for n literals of 4 to 200 bytes; they are not copied, and may stand there twice. */
 struct filter *filter_build(struct arena *a, const char *const *literals, size_t n);
 

@@ -18,6 +18,7 @@ struct texts {
  * clauses; how long they are; whether it matches at the beginning or the end of a line alone. */
 struct part {
     bool exact;
+    bool digit, blank; // it matches one of the characters of \d, of \s, and nothing else
     struct texts texts;
     struct required required;
     size_t length_max;
@@ -106,8 +107,15 @@ static void required_add(struct required *r, const struct required_clause *c)
     }
 }
 
+static void required_digits(struct required *r, unsigned digits)
+{
+    digits = digits < REQUIRED_DIGITS_MAX ? digits : REQUIRED_DIGITS_MAX;
+    r->digits = digits > r->digits ? digits : r->digits;
+}
+
 static void required_add_all(struct required *to, const struct required *from)
 {
+    required_digits(to, from->digits);
     for (size_t i = 0; i < from->n; i++) {
         required_add(to, from->clauses[i]);
     }
@@ -121,6 +129,8 @@ static void required_add_all(struct required *to, const struct required *from)
 static const struct part nothing = {.exact = true, .texts = {.items = {""}, .n = 1}};
 static const struct part anything = {.exact = false, .length_max = SIZE_MAX};
 static const struct part one_character = {.exact = false, .length_max = CHARACTER_MAX};
+static const struct part one_digit = {.digit = true, .length_max = 1};
+static const struct part one_blank = {.blank = true, .length_max = 1};
 
 static bool texts_have(const struct texts *t, const char *text)
 {
@@ -180,9 +190,16 @@ static bool texts_follow(struct arena *a, struct texts *to, const struct texts *
     return true;
 }
 
+static bool char_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 static struct part one_text(struct arena *a, const char *text, size_t n)
 {
     struct part p = {.exact = true, .texts = {.n = 1}, .length_max = n};
+    p.digit = n == 1 && char_is_digit(*text);
+    p.blank = n == 1 && *text == ' ';
     p.texts.items[0] = in_small_letters(a, arena_strndup(a, text, n));
     return p;
 }
@@ -237,7 +254,10 @@ static struct part parse_escape(struct parser *p)
     if (bytes_have(c, "RX123456789")) {
         return anything;
     }
-    if (bytes_have(c, "dDwWsShHvVN")) {
+    if (bytes_have(c, "ds")) {
+        return c == 'd' ? one_digit : one_blank;
+    }
+    if (bytes_have(c, "DwWShHvVN")) {
         return one_character;
     }
     if (bytes_have(c, "pP") && *p->at == '{' && strchr(p->at, '}')) {
@@ -257,7 +277,7 @@ static struct part parse_escape(struct parser *p)
 
 static bool char_is_plain(char c)
 {
-    return str_is_letter(c) || (c >= '0' && c <= '9');
+    return str_is_letter(c) || char_is_digit(c);
 }
 
 /* From `first` to the letter or digit behind the hyphen that p->at is at; false: they are many. */
@@ -295,10 +315,23 @@ static bool parse_member(struct parser *p, struct texts *to)
     return member.exact && texts_unite(to, &member.texts);
 }
 
+/* Whether all members of a class, text[0, n), are digits or ranges of them. */
+static bool are_digits(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool range = text[i] == '-' && i > 0 && i + 1 < n;
+        if (!range && !char_is_digit(text[i])) {
+            return false;
+        }
+    }
+    return n > 0;
+}
+
 /* Behind its bracket. The names of POSIX in a class end with ":]". */
 static struct part parse_class(struct parser *p)
 {
     struct part members = {.exact = *p->at != '^'};
+    const char *inside = p->at;
     p->at += *p->at == '^';
     for (bool first = true; *p->at && (first || *p->at != ']'); first = false) {
         if (*p->at == '[' && p->at[1] == ':' && strstr(p->at, ":]")) {
@@ -309,10 +342,13 @@ static struct part parse_class(struct parser *p)
         bool one = parse_member(p, &members.texts);
         members.exact = members.exact && one;
     }
+    bool digits = are_digits(inside, (size_t)(p->at - inside));
     p->failed = p->failed || !*p->at;
     p->at += *p->at != '\0';
     members.length_max = 1;
+    members.digit = digits;
     return members.exact && members.texts.n && members.texts.n <= CLASS_MAX ? members
+           : digits                                                         ? one_digit
                                                                             : one_character;
 }
 
@@ -443,7 +479,8 @@ struct sequence {
     struct arena *arena;
     struct part part; // exact while nothing else was read
     struct texts end;
-    bool first; // nothing was read
+    unsigned digits; // in a row, at its end
+    bool first;      // nothing was read
 };
 
 static void sequence_break(struct sequence *s)
@@ -478,9 +515,19 @@ static void sequence_lengthen(struct sequence *s, const struct part *p, struct t
     s->first = false;
 }
 
+/* Where there may be no digit, there may be others beside one another. */
+static void sequence_digits(struct sequence *s, const struct part *p, struct times t)
+{
+    s->digits = p->digit && s->digits < REQUIRED_DIGITS_MAX ? s->digits + t.min
+                : p->digit                                  ? s->digits
+                                                            : 0;
+    required_digits(&s->part.required, s->digits);
+}
+
 static void sequence_add(struct sequence *s, struct part *p, struct times t)
 {
     sequence_lengthen(s, p, t);
+    sequence_digits(s, p, t);
     if (t.max == 0) {
         p->exact = false;
     }
@@ -530,13 +577,22 @@ static struct part parse_one(struct parser *p)
     return one_text(p->arena, &c, 1);
 }
 
+/* Blanks in front of the end of a line, which has none. */
+static bool is_at_end(const struct parser *p, const struct part *one, struct times t)
+{
+    return one->blank && !t.min && *p->at == '$' && (!p->at[1] || bytes_have(p->at[1], "|)"));
+}
+
 static struct part parse_sequence(struct parser *p)
 {
     struct sequence s = {
         .arena = p->arena, .part = {.exact = true}, .end = nothing.texts, .first = true};
     while (!p->failed && *p->at && !bytes_have(*p->at, "|)")) {
         struct part one = parse_one(p);
-        sequence_add(&s, &one, parse_times(p));
+        struct times times = parse_times(p);
+        if (!is_at_end(p, &one, times)) {
+            sequence_add(&s, &one, times);
+        }
     }
     if (s.part.ends) {
         s.part.required.ends = clause_of(p->arena, s.end.items, s.end.n);
@@ -596,7 +652,7 @@ static void add_common(struct required *to, const struct required *each, size_t 
  * have in common. */
 static struct required either_required(struct arena *a, const struct required *each, size_t n)
 {
-    struct required r = {.n = 0};
+    struct required r = {.digits = REQUIRED_DIGITS_MAX};
     bool all_have = true;
     for (size_t k = 0; k < REQUIRED_CLAUSES_MAX && all_have; k++) {
         struct texts all = {.n = 0};
@@ -613,6 +669,7 @@ static struct required either_required(struct arena *a, const struct required *e
         }
     }
     for (size_t i = 0; i < n; i++) {
+        r.digits = each[i].digits < r.digits ? each[i].digits : r.digits;
         add_common(&r, each, n, i);
     }
     return r;
@@ -622,7 +679,7 @@ static struct required either_required(struct arena *a, const struct required *e
 static void keep_choice(struct arena *a, struct required *to, const struct required *each, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!each[i].n && !each[i].n_choices) {
+        if (!each[i].n && !each[i].n_choices && !each[i].digits) {
             return;
         }
     }

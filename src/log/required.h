@@ -1,7 +1,7 @@
 /*
- * What a text must hold for an expression to match it: clauses, of each of which at least one
- * literal stands in every text that matches. An expression is searched for only in lines that have
- * one of each.
+ * What a line, without blanks at its end, must hold for an expression to match it: clauses, of each
+ * of which at least one literal stands in every line that matches; digits in a row. An expression
+ * is searched for only in lines that have all of it.
  *
  * The analysis knows the parts of PCRE2's language that the knowledge base uses. What it does not
  * know, or what holds no literal of REQUIRED_LITERAL_MIN bytes, requires nothing. Two letters
@@ -20,6 +20,7 @@ enum {
     REQUIRED_LITERALS_MAX = 64,
     REQUIRED_CLAUSES_MAX = 8,
     REQUIRED_CHOICES_MAX = 4,
+    REQUIRED_DIGITS_MAX = 4,
 };
 
 struct required_clause {
@@ -36,6 +37,7 @@ struct required {
     size_t n;
     const struct required_choice *choices[REQUIRED_CHOICES_MAX];
     size_t n_choices;
+    unsigned digits;                    // that stand in a row, at least; up to REQUIRED_DIGITS_MAX
     size_t length_max;                  // bytes of a line that matches; SIZE_MAX: any
     const struct required_clause *ends; // the line ends with one of these; NULL: with anything
 };

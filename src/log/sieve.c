@@ -9,8 +9,9 @@
  * others are looked for in lines that have all the rest. */
 enum { CLAUSES_MAX = 4, FREQUENT = 4000 };
 
-/* Pairs of bytes that a line must have, one after the other: a number of a pair, or EITHER plus a
- * number of alternatives, each of which is a length and pairs again. */
+/* Pairs of bytes that a line must have, one after the other: a number of a pair, from SIEVE_PAIRS
+ * on of so many digits in a row, or EITHER plus a number of alternatives. What these take together
+ * stands behind it, then each of them: a length and pairs again. */
 struct wanted {
     const uint16_t *pairs;
     size_t n;
@@ -51,6 +52,7 @@ struct line_owner {
 struct pairs {
     struct arena *arena;
     VEC(uint16_t) items;
+    double frequency[SIEVE_PAIRS]; // of each pair in ordinary text
 };
 
 /* Literals, each once, while the sieve is built. */
@@ -136,6 +138,12 @@ static size_t byte_pair(const char *at)
     return byte_half(at[0]) << 6 | byte_half(at[1]);
 }
 
+static void take_frequency(void *arg, const char *pair, double frequency)
+{
+    struct pairs *to = arg;
+    to->frequency[byte_pair(pair)] += frequency;
+}
+
 static void pairs_of_literal(struct pairs *to, const char *literal)
 {
     for (const char *at = literal; at[1]; at++) {
@@ -143,41 +151,87 @@ static void pairs_of_literal(struct pairs *to, const char *literal)
     }
 }
 
-/* Where the length of an alternative goes, until its pairs are known. */
-static size_t alternative_begin(struct pairs *to)
+/* What is rarest says "no" soonest. */
+static void sort_by_frequency(const struct pairs *to, size_t from)
+{
+    uint16_t *items = to->items.items;
+    for (size_t i = from + 1; i < to->items.n; i++) {
+        uint16_t item = items[i];
+        size_t at = i;
+        for (; at > from && to->frequency[items[at - 1]] > to->frequency[item]; at--) {
+            items[at] = items[at - 1];
+        }
+        items[at] = item;
+    }
+}
+
+/* Where a length goes, until what it is the length of is known. */
+static size_t length_begin(struct pairs *to)
 {
     VEC_PUSH(to->arena, &to->items, 0);
     return to->items.n;
 }
 
-/* One that is too long for its number wants nothing. */
-static void alternative_end(struct pairs *to, size_t from)
+/* False: it is too long for its number. */
+static bool length_end(struct pairs *to, size_t from)
 {
     size_t length = to->items.n - from;
-    if (length > UINT16_MAX) {
-        to->items.n = from;
-        length = 0;
-    }
     to->items.items[from - 1] = (uint16_t)length;
+    return length <= UINT16_MAX;
+}
+
+static size_t either_begin(struct pairs *to, size_t n)
+{
+    VEC_PUSH(to->arena, &to->items, (uint16_t)(EITHER | n));
+    return length_begin(to);
+}
+
+/* Alternatives that are too long want nothing. */
+static void either_end(struct pairs *to, size_t from, bool fits)
+{
+    fits = length_end(to, from) && fits;
+    to->items.n = fits ? to->items.n : from - 2;
 }
 
 static void pairs_of_clause(struct pairs *to, const struct required_clause *c)
 {
-    VEC_PUSH(to->arena, &to->items, (uint16_t)(EITHER | c->n));
+    size_t from = either_begin(to, c->n);
+    bool fits = true;
     for (size_t i = 0; i < c->n; i++) {
-        size_t from = alternative_begin(to);
+        size_t first = length_begin(to);
         pairs_of_literal(to, c->literals[i]);
-        alternative_end(to, from);
+        sort_by_frequency(to, first);
+        fits = length_end(to, first) && fits;
     }
+    either_end(to, from, fits);
+}
+
+static void pairs_of_required(struct pairs *to, const struct required *r);
+
+static void pairs_of_choice(struct pairs *to, const struct required_choice *choice)
+{
+    size_t from = either_begin(to, choice->n);
+    bool fits = true;
+    for (size_t k = 0; k < choice->n; k++) {
+        size_t first = length_begin(to);
+        pairs_of_required(to, &choice->items[k]);
+        fits = length_end(to, first) && fits;
+    }
+    either_end(to, from, fits);
 }
 
 /* What is told most quickly goes first. */
 static void pairs_of_required(struct pairs *to, const struct required *r)
 {
+    size_t first = to->items.n;
     for (size_t i = 0; i < r->n; i++) {
         if (r->clauses[i]->n == 1) {
             pairs_of_literal(to, r->clauses[i]->literals[0]);
         }
+    }
+    sort_by_frequency(to, first);
+    if (r->digits) {
+        VEC_PUSH(to->arena, &to->items, (uint16_t)(SIEVE_PAIRS + r->digits - 1));
     }
     for (size_t i = 0; i < r->n; i++) {
         if (r->clauses[i]->n > 1) {
@@ -185,13 +239,7 @@ static void pairs_of_required(struct pairs *to, const struct required *r)
         }
     }
     for (size_t i = 0; i < r->n_choices && r->choices[i]->n < EITHER; i++) {
-        const struct required_choice *choice = r->choices[i];
-        VEC_PUSH(to->arena, &to->items, (uint16_t)(EITHER | choice->n));
-        for (size_t k = 0; k < choice->n; k++) {
-            size_t from = alternative_begin(to);
-            pairs_of_required(to, &choice->items[k]);
-            alternative_end(to, from);
-        }
+        pairs_of_choice(to, r->choices[i]);
     }
 }
 
@@ -369,6 +417,7 @@ struct sieve *sieve_build(struct arena *a, const struct sieve_source *source)
     struct sieve *s = arena_alloc(a, sizeof *s);
     struct building b = {.arena = a, .source = source};
     b.owners = arena_array(a, source->n_owners + 1, sizeof *b.owners);
+    filter_pairs_each(take_frequency, &b.pairs);
     add_owners(&b);
     add_watched(&b);
     sort_line_owners(s, &b);
@@ -454,6 +503,31 @@ void sieve_pairs_begin(struct sieve_pairs *pairs, const char *text, size_t n)
     pairs->is_marked = false;
 }
 
+/* Whether one of eight bytes is a digit: where one is, the highest bit of its byte gets set. */
+static bool has_digit(const char *at)
+{
+    const uint64_t each = 0x0101010101010101u;
+    uint64_t bytes;
+    memcpy(&bytes, at, sizeof bytes);
+    uint64_t low = bytes & each * 0x7f;
+    return (low + each * (0x80 - '0')) & ~(low + each * (0x80 - '9' - 1)) & ~bytes & each * 0x80;
+}
+
+/* How many of them stand in a row at most, up to REQUIRED_DIGITS_MAX. */
+static size_t digits_in_row(const char *text, size_t n)
+{
+    enum { AT_ONCE = 8 };
+    size_t most = 0, row = 0;
+    for (size_t i = 0; i < n; i++) {
+        while (row == 0 && i + AT_ONCE <= n && !has_digit(text + i)) {
+            i += AT_ONCE;
+        }
+        row = i < n && text[i] >= '0' && text[i] <= '9' ? row + 1 : 0;
+        most = row > most ? row : most;
+    }
+    return most < REQUIRED_DIGITS_MAX ? most : REQUIRED_DIGITS_MAX;
+}
+
 /* They are marked only where they are asked for. */
 static void mark_pairs(struct sieve_pairs *line)
 {
@@ -471,6 +545,8 @@ static void mark_pairs(struct sieve_pairs *line)
         line->marks[first << 6 | second] = turn;
         first = second;
     }
+    size_t digits = digits_in_row(line->text, line->n);
+    memset(line->marks + SIEVE_PAIRS, turn, digits);
     line->is_marked = true;
 }
 
@@ -485,15 +561,17 @@ static bool has_wanted(const struct sieve_pairs *line, const uint16_t *at, const
             }
             continue;
         }
+        const uint16_t *behind = at + 1 + *at;
         bool has_one = false;
-        for (size_t n = item - EITHER; n > 0; n--) {
-            size_t length = *at++;
-            has_one = has_one || has_wanted(line, at, at + length);
-            at += length;
+        at++;
+        for (size_t length = 0; at < behind && !has_one; at += length) {
+            length = *at++;
+            has_one = has_wanted(line, at, at + length);
         }
         if (!has_one) {
             return false;
         }
+        at = behind;
     }
     return true;
 }

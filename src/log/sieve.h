@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "log/filter.h"
+#include "log/required.h"
 
 struct sieve;
 
@@ -35,15 +36,16 @@ struct sieve *sieve_build(struct arena *a, const struct sieve_source *source);
 /* Finds lines that may be worth it; see filter_find(). */
 const struct filter *sieve_lines(const struct sieve *s);
 
-enum { SIEVE_PAIRS = 4096 };
+enum { SIEVE_PAIRS = 4096, SIEVE_MARKS = SIEVE_PAIRS + REQUIRED_DIGITS_MAX };
 
-/* A line, and which two bytes in a row it has. All zero before the first line. */
+/* A line, and which two bytes in a row it has, and how many digits: of one in a row, of two ... All
+ * zero before the first line. */
 struct sieve_pairs {
     const char *text;
     size_t n;
     bool is_marked;             // the next two are of this line
     uint8_t turn;               // never 0 then
-    uint8_t marks[SIEVE_PAIRS]; // `turn`: the line has it; letters are alike in either case
+    uint8_t marks[SIEVE_MARKS]; // `turn`: the line has it; letters are alike in either case
 };
 
 /* Whose literal it is: *ret_n of them. SIEVE_WATCHED: it is watched. */
@@ -73,8 +75,8 @@ bool sieve_fits_ends(const struct sieve *s, size_t owner, const char *text, size
 void sieve_pairs_begin(struct sieve_pairs *pairs, const char *text, size_t n);
 
 /* Whether a line with one of the literals that it is found by may have what else the expression of
- * an owner requires, by its pairs of bytes alone: "no" is sure, and is found many times faster than
- * by the expression. */
+ * an owner requires, by its pairs of bytes and its digits alone: "no" is sure, and is found many
+ * times faster than by the expression. */
 bool sieve_may_fit(const struct sieve *s, struct sieve_pairs *pairs, size_t owner);
 
 /* Whether the line that was tried last has all the rest that an owner asks for. `shortest`: bytes

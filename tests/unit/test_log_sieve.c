@@ -41,6 +41,17 @@ static const struct row rows[] = {
     {"code=?(?P<n>200)\\b|status (?P<s>404)", "code", "the code 100 of it", false},
     {"[^a]bcd\\x41f\\u0042[]x]y", "bcda", "zbcdaFb]y", true},
     {"caf\xc3\xa9s? open", "open", "Caf\xc3\x89 open", true},
+    {"\\bdrivers?(?:[ -])v?(?P<d>[3-6]\\d\\d(?:\\.\\d+)*)", "driver", "a driver 550.54 here", true},
+    {"\\bdrivers?(?:[ -])v?(?P<d>[3-6]\\d\\d(?:\\.\\d+)*)", "driver", "a driver 55 here", false},
+    {"^nvidia\\s+\\d{4,}\\s+[0-9]?\\d", "nvidia", "nvidia 4096 7", true},
+    {"^nvidia\\s+\\d{4,}\\s+[0-9]?\\d", "nvidia", "nvidia 409 1024", true}, // read no further
+    {"^nvidia\\s+\\d{4,}\\s+[0-9]?\\d", "nvidia", "nvidia 409 102", false},
+    {"driver (?:\\d\\d|\\d{3}|x\\d\\d)", "driver", "driver 10", true},
+    {"driver (?:\\d\\d|\\d{3}|x\\d\\d)", "driver", "driver 1 of 2", false},
+    {"driver \\d?(?P<a>\\d)?x\\d?\\d?", "driver", "driver x", true},
+    {"driver[\\d.]+", "driver", "driver...", true},
+    {"^(?:>+ ?)?False\\s*$", "false", ">>> False", true},
+    {"^(?:>+ ?)?False\\s*$", "false", "False, it says", false},
     {NULL, "out of memory", "Out of memory", true},
     {NULL, "out of memory", "out of luck", false},
 };
