@@ -518,19 +518,40 @@ static size_t digits_in_row(const char *text, size_t n)
 {
     enum { AT_ONCE = 8 };
     size_t most = 0, row = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && most < REQUIRED_DIGITS_MAX; i++) {
         while (row == 0 && i + AT_ONCE <= n && !has_digit(text + i)) {
             i += AT_ONCE;
         }
         row = i < n && text[i] >= '0' && text[i] <= '9' ? row + 1 : 0;
         most = row > most ? row : most;
     }
-    return most < REQUIRED_DIGITS_MAX ? most : REQUIRED_DIGITS_MAX;
+    return most;
+}
+
+/* byte_half() of eight bytes. */
+static uint64_t eight_halves(const char *at)
+{
+    const uint64_t each = 0x0101010101010101u;
+    uint64_t bytes;
+    memcpy(&bytes, at, sizeof bytes);
+    return (bytes & each * 0x1f) | (bytes & each * 0x40) >> 1;
+}
+
+/* Marks the pairs that begin at every second of eight bytes, of which two numbers have the halves
+ * of the first and of the second. */
+static inline void mark_four(uint8_t *marks, uint64_t first, uint64_t second, uint8_t turn)
+{
+    const uint64_t low = 0x00ff00ff00ff00ffu;
+    uint64_t pairs = (first & low) << 6 | (second & low);
+    for (size_t i = 0; i < 64; i += 16) {
+        marks[(uint16_t)(pairs >> i)] = turn;
+    }
 }
 
 /* They are marked only where they are asked for. */
 static void mark_pairs(struct sieve_pairs *line)
 {
+    enum { AT_ONCE = 8 };
     if (line->is_marked) {
         return;
     }
@@ -539,11 +560,14 @@ static void mark_pairs(struct sieve_pairs *line)
         line->turn = 1;
     }
     const uint8_t turn = line->turn; // not read again behind each mark
-    size_t first = line->n ? byte_half(line->text[0]) : 0;
-    for (size_t i = 1; i < line->n; i++) {
-        size_t second = byte_half(line->text[i]);
-        line->marks[first << 6 | second] = turn;
-        first = second;
+    size_t i = 0;
+    for (; i + AT_ONCE < line->n; i += AT_ONCE) {
+        uint64_t first = eight_halves(line->text + i), second = eight_halves(line->text + i + 1);
+        mark_four(line->marks, first, second, turn);
+        mark_four(line->marks, first >> 8, second >> 8, turn);
+    }
+    for (; i + 1 < line->n; i++) {
+        line->marks[byte_pair(line->text + i)] = turn;
     }
     size_t digits = digits_in_row(line->text, line->n);
     memset(line->marks + SIEVE_PAIRS, turn, digits);
