@@ -206,6 +206,56 @@ static int start_first_python(struct launch_start *s, const char *name, const gi
                      s, arena_printf(s->a, "what %s starts is not among its words", name));
 }
 
+/* A text for a shell, as the words "-c TEXT" give it to one. */
+static int start_text(struct launch_start *s, const char *name, const char *text)
+{
+    launch_words words = {0};
+    VEC_PUSH(s->a, &words, "-c");
+    VEC_PUSH(s->a, &words, text);
+    return s->readers->shell(s, name, &words);
+}
+
+/* The value of -c (as the last letter of its word) or --command before "--"; NULL: there is none.
+ */
+static const char *command_text(const launch_words *w)
+{
+    for (size_t i = 0; i < w->n && strcmp(w->items[i], "--") != 0; i++) {
+        const char *word = w->items[i];
+        bool is_long = starts_with(word, "--");
+        if (starts_with(word, "--command=")) {
+            return word + strlen("--command=");
+        }
+        if (is_long ? strcmp(word, "--command") == 0 : word[0] == '-' && ends_with(word, "c")) {
+            return i + 1 < w->n ? w->items[i + 1] : NULL;
+        }
+    }
+    return NULL;
+}
+
+static int start_flock(struct launch_start *s, const char *name, const given_list *given,
+                       launch_words *w)
+{
+    const char *text = w->n == 2 ? command_text(w) : NULL;
+    (void)given;
+    return text ? start_text(s, name, text) : launch_start_by_words(s, w);
+}
+
+/* script(1), and runuser(1) unless it is told -u, with which the words are the command, or starts a
+ * login shell, which sets the variables anew. */
+static int start_text_or_python(struct launch_start *s, const char *name, const given_list *given,
+                                launch_words *w)
+{
+    const char *text = command_text(w);
+    for (size_t i = 0; i < w->n && strcmp(name, "runuser") == 0; i++) {
+        const char *word = w->items[i];
+        bool is_short = word[0] == '-' && word[1] != '-';
+        if (launch_option_is_in("--user --login -", word) || (is_short && strpbrk(word, "ul"))) {
+            text = NULL;
+        }
+    }
+    return text ? start_text(s, name, text) : start_first_python(s, name, given, w);
+}
+
 static int start_busybox(struct launch_start *s, const char *name, const given_list *given,
                          launch_words *w)
 {
@@ -327,7 +377,7 @@ static const struct launcher launchers[] = {
     {"flock", "sxeunoFE:w:v",
      "shared exclusive unlock nonblock nb close no-fork timeout: wait: "
      "conflict-exit-code: verbose",
-     1, NULL, NULL},
+     1, start_flock, NULL},
     {"tini tini-static docker-init catatonit", "gvwsp:e:P", "", 0, NULL, NULL},
     {"dumb-init", "cr:v", "single-child rewrite: verbose", 0, NULL, NULL},
     {"gosu su-exec s6-setuidgid s6-envuidgid setuidgid envuidgid", NO_OPTIONS, 1, NULL, NULL},
@@ -360,12 +410,13 @@ static const struct launcher launchers[] = {
      "fish csh tcsh pwsh perl ruby php expect tclsh",
      UNREAD, 0, start_by_files, NULL},
     {"gdb valgrind strace ltrace rr perf nsys ncu nvprof compute-sanitizer rocprof rocprofv3 "
-     "faketime xargs parallel srun mpirun mpiexec orterun prterun horovodrun runuser su "
+     "faketime xargs parallel srun mpirun mpiexec orterun prterun horovodrun su "
      "s6-softlimit "
      "softlimit s6-notifyoncheck start-stop-daemon systemd-inhibit cgexec setarch linux64 watch "
-     "script heaptrack unbuffer prlimit unshare find opentelemetry-instrument ddtrace-run "
+     "heaptrack unbuffer prlimit unshare find opentelemetry-instrument ddtrace-run "
      "newrelic-admin",
      UNREAD, 0, start_first_python, NULL},
+    {"runuser script", UNREAD, 0, start_text_or_python, NULL},
     {"busybox toybox", UNREAD, 0, start_busybox, NULL},
 };
 

@@ -36,8 +36,19 @@ static const char *project_of(struct launch_start *s, const char *start, const c
     return NULL;
 }
 
-/* The words behind in an environment: a script of Python goes to its interpreter. */
-static int start_in(struct launch_start *s, const char *prefix, launch_words *w)
+/* A task of the project: its commands run in the environment. */
+static int start_task(struct launch_start *s, const char *python)
+{
+    s->out->kind = LAUNCH_PYTHON;
+    s->out->python = python;
+    s->out->elf = NULL;
+    return start_is_there(s, python) ? 0
+                                     : launch_start_unseen(s, "its environment has no interpreter");
+}
+
+/* The words behind in an environment: a script of Python goes to its interpreter. Tools with tasks
+ * run a task rather than a program of the same name elsewhere. */
+static int start_in(struct launch_start *s, const char *prefix, bool has_tasks, launch_words *w)
 {
     launch_words words = {0};
     const char *python = path_join(s->a, prefix, "bin/python");
@@ -50,16 +61,16 @@ static int start_in(struct launch_start *s, const char *prefix, launch_words *w)
     if (script && ends_with(script, ".py") && start_is_there(s, script)) {
         VEC_PUSH(s->a, &words, python);
     } else if (w->items[0] != launch_unknown && launch_start_find(s, w->items[0], &found) < 0) {
-        s->out->kind = LAUNCH_PYTHON; // a task of the project: its commands run in the environment
-        s->out->python = python;
-        return start_is_there(s, python)
-                   ? 0
-                   : launch_start_unseen(s, "its environment has no interpreter");
+        return start_task(s, python);
     }
     for (size_t i = 0; i < w->n; i++) {
         VEC_PUSH(s->a, &words, w->items[i]);
     }
-    return launch_start_by_words(s, &words);
+    int rc = launch_start_by_words(s, &words);
+    bool elsewhere = found && !strchr(w->items[0], '/') &&
+                     strcmp(path_dir(s->a, found), path_dir(s->a, python)) != 0;
+    return rc == 0 && has_tasks && elsewhere && s->out->kind == LAUNCH_ELF ? start_task(s, python)
+                                                                           : rc;
 }
 
 static int no_environment(struct launch_start *s, const char *name, const char *where)
@@ -170,7 +181,7 @@ int launch_start_by_uv(struct launch_start *s, const char *name, const given_lis
         launch_start_enter(s, prefix);
         return 0;
     }
-    return start_in(s, prefix, w);
+    return start_in(s, prefix, false, w);
 }
 
 int launch_start_by_project(struct launch_start *s, const char *name, const given_list *given,
@@ -185,9 +196,9 @@ int launch_start_by_project(struct launch_start *s, const char *name, const give
     const char *prefix = dir ? path_join(s->a, dir, ".venv") : NULL;
     bool hatch = strcmp(name, "hatch") == 0, own = prefix && !hatch && start_is_folder(s, prefix);
     if (active && !hatch && launch_start_path(s, active)) {
-        return start_in(s, launch_start_path(s, active), w);
+        return start_in(s, launch_start_path(s, active), true, w);
     }
-    return own ? start_in(s, prefix, w)
+    return own ? start_in(s, prefix, true, w)
                : no_environment(s, name, "it keeps it outside the project's folder");
 }
 
@@ -202,7 +213,7 @@ int launch_start_by_pixi(struct launch_start *s, const char *name, const given_l
     const char *prefix =
         dir ? arena_printf(s->a, "%s/.pixi/envs/%s", dir, env ? env : "default") : NULL;
     return prefix && start_is_folder(s, prefix)
-               ? start_in(s, prefix, w)
+               ? start_in(s, prefix, true, w)
                : no_environment(s, name,
                                 prefix ? arena_printf(s->a, "%s is not there", prefix)
                                        : "pixi.toml is neither here nor above");
@@ -253,7 +264,7 @@ int launch_start_by_conda(struct launch_start *s, const char *name, const given_
              : env                     ? conda_prefix(s, env)
                                        : known_variable(s, "CONDA_PREFIX");
     return prefix && start_is_folder(s, prefix)
-               ? start_in(s, prefix, w)
+               ? start_in(s, prefix, false, w)
                : no_environment(s, name,
                                 env ? arena_printf(s->a, "no folder of conda has envs/%s", env)
                                     : "no environment is named (-n, -p)");

@@ -302,8 +302,11 @@ static void skip_reserved(struct shell *h, struct command *c)
 static void shell_take_assignments(struct shell *h, struct command *c)
 {
     bool exports =
-        c->words.n && list_has_word(c->words.items[0], "export declare typeset readonly");
+        c->words.n && list_has_word(c->words.items[0], "export declare typeset readonly local");
     size_t i = exports;
+    while (exports && i < c->words.n && c->words.items[i][0] == '-') {
+        i++;
+    }
     for (; i < c->words.n && i < c->raws.n && shell_assign(h, c->words.items[i], c->raws.items[i]);
          i++) {
     }
@@ -405,7 +408,7 @@ static int shell_finish(struct shell *h)
 static int shell_read_all(struct launch_start *s, const char *name, const char *file,
                           struct str text, const launch_words *positionals)
 {
-    struct shell h = {.s = s, .name = name, .file = file};
+    struct shell h = {.s = s, .name = name, .file = file, .output_of = launch_shell_output_of};
     for (size_t i = 0; i < positionals->n; i++) {
         VEC_PUSH(s->a, &h.positionals, positionals->items[i]);
     }

@@ -7,7 +7,10 @@
 
 #include "launch/start.h"
 
-enum { WORDS_MAX = 4096 };
+enum {
+    WORDS_MAX = 4096,
+    NESTED_MAX = 8, // commands whose output is a word of another
+};
 
 /* One text, and what reading it has found so far. */
 struct shell {
@@ -16,14 +19,18 @@ struct shell {
     const char *file;         // $0: the script; NULL: not known
     launch_words positionals; // $1 and further
     struct str rest;
-    unsigned depth; // of conditions and functions
-    bool ended;     // an exec or exit that no condition stands before
+    unsigned depth;  // of conditions and functions
+    unsigned nested; // "$(...)" inside one another
+    bool ended;      // an exec or exit that no condition stands before
 
     /* The Python that was found last, and whether another command starts another interpreter. */
     struct launch_program found;
     const char *found_cwd, *elf; // elf: another program that takes the shell's place
     launch_words found_sets;
     bool has_found, found_sure, differs, several;
+    /* What "$(...)" stands for; NULL: it is not known. A word has commands, and these have words.
+     */
+    const char *(*output_of)(struct shell *h, struct str commands);
     const char *unseen;    // the first command that is not known
     const char *elsewhere; // the first whose program no variable reaches; not in `unseen`
 };
@@ -52,6 +59,9 @@ bool launch_shell_take_all_words(struct shell *h, struct str *text, launch_words
 
 /* One word off the head, with its quotes and expansions taken. */
 const char *launch_shell_take_word(struct shell *h, struct str *text);
+
+/* The output of the commands by which scripts find their own folder; NULL: it is not known. */
+const char *launch_shell_output_of(struct shell *h, struct str commands);
 
 /* The next simple command; false at the end of the text. */
 bool launch_shell_take_command(struct shell *h, struct command *ret);

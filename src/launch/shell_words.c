@@ -45,29 +45,6 @@ static struct str take_bracketed(struct str *text, char open, char close)
     return (struct str){NULL, 0};
 }
 
-/* The folder of the script, which many find out with dirname and $0 or BASH_SOURCE, and the working
- * directory; NULL: another command, whose output is not known. */
-static const char *output_of(struct shell *h, struct str command)
-{
-    bool own = str_find(command, "$0") < command.n || str_find(command, "BASH_SOURCE") < command.n;
-    struct str trimmed = str_trim(command);
-    const char *file = h->file;
-    char *real = NULL;
-    size_t at = str_find(command, "dirname");
-    if (!own || !file) {
-        return str_is(trimmed, "pwd") && h->s->cwd != launch_unknown ? h->s->cwd : NULL;
-    }
-    if (str_find(command, "realpath") < command.n || str_find(command, "readlink") < command.n) {
-        file = root_realpath(h->s->root, h->s->a, file, &real) == 0 ? real : file;
-    }
-    if (at == command.n) {
-        return file != h->file || str_starts(trimmed, "realpath") ? file : NULL;
-    }
-    struct str after = {command.s + at + 1, command.n - at - 1};
-    bool further = str_find(after, "dirname") < after.n || str_find(command, "..") < command.n;
-    return further ? NULL : path_dir(h->s->a, file);
-}
-
 static const char *shell_variable(struct shell *h, struct str name)
 {
     uint64_t number = 0;
@@ -167,7 +144,7 @@ static void push_dollar(struct shell *h, struct word *w, struct str *text, unsig
     char next = text->n ? *text->s : '\0';
     if (next == '(') {
         struct str inside = take_bracketed(text, '(', ')');
-        push_value(h, w, inside.s ? output_of(h, inside) : NULL);
+        push_value(h, w, inside.s ? h->output_of(h, inside) : NULL);
     } else if (next == '{') {
         struct str inside = take_bracketed(text, '{', '}');
         if (inside.s && depth < 8) {
@@ -184,7 +161,7 @@ static void push_dollar(struct shell *h, struct word *w, struct str *text, unsig
 static void push_backquoted(struct shell *h, struct word *w, struct str *text)
 {
     size_t n = str_find_char((struct str){text->s + 1, text->n - 1}, '`');
-    push_value(h, w, output_of(h, (struct str){text->s + 1, n}));
+    push_value(h, w, h->output_of(h, (struct str){text->s + 1, n}));
     n = n + 2 < text->n ? n + 2 : text->n;
     text->s += n, text->n -= n;
 }

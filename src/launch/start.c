@@ -43,6 +43,19 @@ const char *launch_start_variable(const struct launch_start *s, const char *name
     return value && strcmp(value, unknown_value) == 0 ? launch_unknown : value;
 }
 
+/* What is put in front of PATH counts wherever the other PATH does, and what replaces it replaces
+ * both. */
+static void take_path(struct launch_start *s, const char *value)
+{
+    size_t n = strlen(value), old = s->path ? strlen(s->path) : 0;
+    bool in_front = value != launch_unknown && old && ends_with(value, s->path);
+    if (s->other_path && value != launch_unknown) {
+        s->other_path =
+            in_front ? arena_printf(s->a, "%.*s%s", (int)(n - old), value, s->other_path) : NULL;
+    }
+    s->path = value;
+}
+
 void launch_start_set(struct launch_start *s, const char *by, const char *name, const char *value,
                       bool keeps)
 {
@@ -54,7 +67,7 @@ void launch_start_set(struct launch_start *s, const char *by, const char *name, 
                                       by, name);
     }
     if (strcmp(name, "PATH") == 0 && value) {
-        s->path = value;
+        take_path(s, value);
     }
     VEC_PUSH(
         s->a, &s->sets,

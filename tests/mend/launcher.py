@@ -496,6 +496,58 @@ def scripts_of_a_shell(w):
     expect_found(w, e.path("all.sh", '#!/bin/sh\nexec "$@"\n'), python, program)
 
 
+@test
+def scripts_that_find_their_folder(w):
+    """No environment lies where one would be assumed."""
+    e = Env(w, w.top / "envs/prod")
+    python, program = e.python, e.program
+    texts = {
+        "above": 'DIR="$( cd "$( dirname "${BASH_SOURCE[0]}" )/.." >/dev/null 2>&1 && pwd )"\n'
+                 'exec "$DIR/bin/python" "$DIR/program.py"',
+        "posix": 'here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd -P)\n"$here"/../bin/python $here/../program.py',
+        "resolved": 'exec "$(dirname "$(dirname "$(readlink -f "$0")")")/bin/python" %s' % program,
+        "realpath": 'exec "$(realpath "$(dirname "$0")/..")/bin/python" %s' % program,
+        "backquotes": 'exec `dirname "$0"`/../bin/python %s' % program,
+        "local": 'main() {\n  local py=%s\n  "$py" "$@"\n}\nmain %s' % (python, program),
+        "declared": 'declare -r PY=%s\n$PY %s' % (python, program),
+        "login": "bash -lc '. %s/bin/activate && python %s'" % (e.dir, program),
+        "login-path": "bash -lc 'PATH=%s/bin:$PATH; python %s'" % (e.dir, program),
+    }
+    for name, text in texts.items():
+        expect_found(w, e.path("tools/start.sh", "#!/bin/bash\n%s\n" % text), what=name)
+    line = "%s %s" % (python, program)
+    for words in (("flock", "/tmp", "-c", line), ("runuser", "root", "-c", line),
+                  ("runuser", "root", "--command=" + line)):
+        if shutil.which(words[0], path=w.env["PATH"]) and not subprocess.run(
+                words, env=w.env, capture_output=True, check=False).returncode:
+            expect_found(w, *words)
+    told = w.told("script", "-qec", line, "/dev/null")
+    expect((told["program"]["python"], told["remarks"]), (str(python), []), "script -c")
+    for other in ('$(cat "$(dirname "$0")/python.txt")', '$(dirname "$0" | sed s,x,y,)/../bin/python'):
+        told = w.told(e.path("tools/start.sh", "#!/bin/bash\n%s %s\n" % (other, program)))
+        expect((told["program"]["python"], len(told["remarks"])), (None, 1), other)
+
+
+@test
+def tasks_of_a_project(w):
+    """A task may bear the name of a program that lies elsewhere."""
+    e = Env(w, w.top / "proj/.venv")
+    (w.top / "proj/pyproject.toml").write_text("")
+    tools = w.top / "tools/bin"
+    tools.mkdir(parents=True)
+    for name in ("pdm", "pipenv", "poetry", "uv", "serve"):
+        shutil.copy("/bin/true", tools / name)
+    shutil.copy("/bin/true", e.dir / "bin/ruff")
+
+    def told(*words):
+        return w.told(*words, cwd=w.top / "proj", env={"PATH": "%s:/usr/bin:/bin" % tools})["program"]
+
+    for tool in ("pdm", "pipenv", "poetry"):
+        expect(told(tool, "run", "serve")["python"], str(e.python), tool)
+        expect(told(tool, "run", "ruff")["python"], None, tool + ", a program of the environment")
+    expect(told("uv", "run", "serve")["python"], None, "uv has no tasks")
+
+
 # The words before the command; those that start nothing here are skipped (a program that is not
 # installed, a busybox without that applet, a container without the right).
 LAUNCHERS = (
