@@ -146,14 +146,18 @@ static void file_finding(struct diag *d, const struct diag_failure *x, const cha
         add_foreign(d, x, path, detail);
         return;
     }
-    struct diag_finding *f = diag_add(d, why->cause, file_key(d, why, path), path_base(path),
+    const char *end = model_link_end(d->m, path);
+    struct diag_finding *f = diag_add(d, why->cause, file_key(d, why, end), path_base(path),
                                       arena_printf(d->a, "%s %s%s.", path, why->what, detail));
     bool fresh = f->evidence.n == 0;
     diag_likewise(d, f, path_base(path));
     f->severity = !x->wish ? DIAG_ERROR : fresh ? DIAG_WARNING : f->severity;
     diag_failure_evidence(d, f, x);
+    if (strcmp(end, path) != 0) {
+        diag_evidence(d, f, "%s is a link to %s", path, end);
+    }
     if (fresh) {
-        repair_file(d, f, why, path);
+        repair_file(d, f, why, end);
     }
     diag_repair_findable(d, f, x, path, 0);
 }
@@ -190,8 +194,8 @@ void diag_damaged_library(struct diag *d, const char *path)
         const struct refusal *why = can_load ? refusal_of_file(d, p, path, &detail) : NULL;
         if (why && why->cause != DIAG_LIBRARY_WRONG_ARCHITECTURE) {
             struct diag_finding *f =
-                diag_add(d, why->cause, file_key(d, why, path), path_base(path),
-                         arena_printf(d->a, "%s %s%s.", path, why->what, detail));
+                diag_add(d, why->cause, file_key(d, why, model_link_end(d->m, path)),
+                         path_base(path), arena_printf(d->a, "%s %s%s.", path, why->what, detail));
             if (f->evidence.n == 0) {
                 f->severity = DIAG_WARNING;
                 diag_evidence(d, f, "no import and no first use that was looked at loads it");

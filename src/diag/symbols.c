@@ -285,10 +285,14 @@ static struct diag_finding *rule_static_tls(struct diag *d, const struct diag_fa
 static struct diag_finding *rule_cut(struct diag *d, const struct diag_failure *x)
 {
     const char *path = path_normal(d->a, model_absolute(d->m, x->defect->object->path));
+    const char *end = model_link_end(d->m, path);
     struct diag_finding *f =
-        diag_add(d, DIAG_LIBRARY_UNUSABLE_FILE, path, path_base(path),
+        diag_add(d, DIAG_LIBRARY_UNUSABLE_FILE, end, path_base(path),
                  arena_printf(d->a, "%s is cut off: the process dies when it is loaded.", path));
-    diag_repair_reinstall(d, f, path);
+    if (strcmp(end, path) != 0) {
+        diag_evidence(d, f, "%s is a link to %s", path, end);
+    }
+    diag_repair_reinstall(d, f, end);
     return f;
 }
 

@@ -252,6 +252,9 @@ const char *model_absolute(struct model *m, const char *path);
 bool model_is_folder(struct model *m, const char *path);
 const char *model_real_path(struct model *m, const char *path);   // links resolved, or NULL
 const char *model_link_target(struct model *m, const char *path); // as written, or NULL
+/* Where a chain of links ends: a file, or the last link, which leads nowhere. `path` itself if it
+ * is no link, or the chain has no end. */
+const char *model_link_end(struct model *m, const char *path);
 /* The file or the folder above it that this user may not read or search; NULL if there is none. */
 const char *model_denied_at(struct model *m, const char *path);
 

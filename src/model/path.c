@@ -5,6 +5,8 @@
 
 #include "model/model.h"
 
+enum { LINKS_MAX = 40 }; // of a path, as in the kernel
+
 const char *model_absolute(struct model *m, const char *path)
 {
     return path[0] == '/' ? path : path_join(m->arena, m->config.cwd, path);
@@ -32,15 +34,51 @@ const char *model_link_target(struct model *m, const char *path)
     return root_readlink(m->root, m->arena, model_absolute(m, path), &target) == 0 ? target : NULL;
 }
 
+const char *model_link_end(struct model *m, const char *path)
+{
+    const char *at = model_absolute(m, path), *real = model_real_path(m, path);
+    if (!model_link_target(m, at)) {
+        return path;
+    }
+    for (int i = 0; !real && i < LINKS_MAX; i++) {
+        const char *target = model_link_target(m, at);
+        const char *beside = target && target[0] != '/' ? path_dir(m->arena, at) : "";
+        const char *next =
+            target ? path_normal(m->arena, path_join(m->arena, beside, target)) : NULL;
+        struct stat st;
+        if (!next || root_lstat(m->root, next, &st) < 0) {
+            return at;
+        }
+        at = next;
+    }
+    return real ? real : path; // a loop has no end
+}
+
+/* Follows links itself: behind a closed folder nothing else does. */
 const char *model_denied_at(struct model *m, const char *path)
 {
-    const char *full = model_real_path(m, path);
-    full = full ? full : model_absolute(m, path);
-    for (const char *slash = strchr(full + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        const char *dir = arena_strndup(m->arena, full, (size_t)(slash - full));
-        if (root_access(m->root, dir, X_OK) == -EACCES) {
-            return dir;
+    const char *rest = model_absolute(m, path), *at = "/";
+    char *target = NULL;
+    for (int links = 0; *rest && links < LINKS_MAX;) {
+        size_t n = strcspn(rest, "/");
+        const char *name = arena_strndup(m->arena, rest, n);
+        rest += n + (rest[n] == '/');
+        if (!n || strcmp(name, ".") == 0) {
+            continue;
+        }
+        if (root_access(m->root, at, X_OK) == -EACCES) {
+            return at;
+        }
+        const char *next = path_join(m->arena, at, name);
+        if (strcmp(name, "..") == 0) {
+            at = path_dir(m->arena, at);
+        } else if (root_readlink(m->root, m->arena, next, &target) < 0) {
+            at = next;
+        } else {
+            rest = path_join(m->arena, target, rest);
+            at = target[0] == '/' ? "/" : at;
+            links++;
         }
     }
-    return root_access(m->root, full, R_OK) == -EACCES ? full : NULL;
+    return root_access(m->root, at, R_OK) == -EACCES ? at : NULL;
 }

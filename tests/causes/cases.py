@@ -578,6 +578,28 @@ not_searched("folder-mode", "library-unreadable", "permission",
              repair=r"chmod -R a\+rX \S*/nvidia && export \S*/nvidia/cublas/lib")
 
 
+def linked(name, cause, cls, kind, evidence, **more):
+    """Damaged behind a link that no package records, as `fix` makes them: the file it leads to counts."""
+    def build(t, bad):
+        damage_cublas(t, bad, kind)
+        for library in ("libcublas.so.12", "libcublasLt.so.12"):
+            t.link("/opt/links/" + library, t.cublas + "/" + library)
+        return {"env": {"LD_LIBRARY_PATH": "/opt/links"}, "as_nobody": cls == "permission"}
+    case(cause, cls, "libcublas.so.12", name="linked-" + name, evidence=evidence,
+         repair=more.get("repair", r"force-reinstall --no-deps nvidia-cublas-cu12==12\.4\.5\.8"))(
+             build)
+
+
+linked("empty", *UNUSABLE, "truncate:0", "empty")
+linked("body", *UNUSABLE, "truncate:4200", "cut off")
+linked("dangling", "library-dangling-link", "lib-missing", dangle, "leads nowhere")
+linked("file-mode", "library-unreadable", "permission",
+       lambda t, p: t.real(p).chmod(tree.closed(0o600)), "is a link to", repair=r"chmod a\+rX \S*/cublas/lib/libcublas\.so\.12$")
+linked("folder-mode", "library-unreadable", "permission",
+       lambda t, p: t.real(t.site + "/nvidia").chmod(tree.closed(0o700)),
+       "does not have search permission on \\S*/nvidia", repair=r"chmod -R a\+rX \S*/nvidia$")
+
+
 @case("library-unreadable", "permission", "_ext.*.so", repair=r"chmod -R a\+rX \S*/ctranslate2$")
 def unreadable_package(t, bad):
     """Python does not find the module: no other build of the package is installed for that."""
