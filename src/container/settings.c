@@ -372,6 +372,21 @@ static void keep_environment(struct container_work *w)
     }
 }
 
+/* Nor a working directory. A folder that is no text a note leaves out. */
+static void keep_folder(struct container_work *w)
+{
+    const struct image *im = w->q->image;
+    bool by_parts = container_format_way(w->q->format) == CONTAINER_BY_PARTS;
+    if (!im || !by_parts || !im->folder) {
+        return;
+    }
+    if (!str_is_seen(im->folder)) {
+        container_note(w, "The image starts in a folder whose name is no text: it is left out.");
+        return;
+    }
+    w->s->folder = (struct container_item){im->folder, "the image starts in it"};
+}
+
 static bool any_names(const container_items *items, const char *folder)
 {
     for (size_t i = 0; i < items->n; i++) {
@@ -446,6 +461,7 @@ void container_settings(const struct container_question *q, struct container_set
     repair_image(&w);
     set_path(&w);
     keep_environment(&w);
+    keep_folder(&w);
     for (size_t i = 0; i < ret->env.n && q->format == CONTAINER_DOCKERFILE; i++) {
         struct str value = str_of(ret->env.items[i].value), name = str_cut(&value, '=');
         container_add(&w, &ret->image, env_line(w.a, str_dup(w.a, name), str_dup(w.a, value)),

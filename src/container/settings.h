@@ -123,6 +123,7 @@ struct container_settings {
     container_items env;            // "K=V"
     container_items mounts;         // "FROM:TO", read-only
     container_items security;       // "label=disable"
+    struct container_item folder;   // lxc, nspawn: in which the image starts; NULL: /
     struct container_item shm;      // "1g"; value NULL: the engine's default will do
     struct container_item resource; // of kubernetes: "nvidia.com/gpu"
     struct container_item selector; // of a claim: an expression of CEL; value NULL: any device

@@ -236,6 +236,7 @@ static report_options nspawn_options(struct arena *a, const struct container_set
                    "");
     }
     options_add_rows(a, &list, s, others, sizeof others / sizeof *others);
+    option_add(a, &list, "--chdir=", &s->folder, "");
     return list;
 }
 
@@ -405,6 +406,7 @@ static const char *lxc(struct arena *a, const struct container_settings *s)
         text = arena_printf(a, "%slxc.mount.entry = %.*s %.*s none bind,ro,create=file 0 0\n", text,
                             (int)from.n, from.s, (int)to.n - 1, to.s + 1);
     }
+    text = s->folder.value ? arena_printf(a, "%slxc.init.cwd = %s\n", text, s->folder.value) : text;
     return add_lines(a, text, "lxc.environment = ", &s->env, "", false);
 }
 

@@ -10,6 +10,7 @@ that cause, and no error at all.
 
 import io
 import json
+import shlex
 import struct
 import subprocess
 import sys
@@ -365,6 +366,22 @@ def other_user(exe, folder):
                   done.stdout[-600:] + done.stderr)
 
 
+def other_folder(exe, folder):
+    """A folder has no working directory: what starts one is told that of the image."""
+    for where in ("/app", "/with blank", None):
+        place = folder / f"folder-{where}".replace("/", "")
+        image, host = Tree(place / "image"), Tree(place / "host")
+        config = cuda_12(image, False)
+        host.machine(GEFORCE)
+        path = archive(place, "image", image, {**config, **({"WorkingDir": where} if where else {})})
+        for form, line in (("nspawn", "--chdir=%s"), ("lxc", "lxc.init.cwd = %s")):
+            done = subprocess.run([str(exe), "container", form, str(path), "--host", str(host.top)],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            named = where and (shlex.quote(where) if form == "nspawn" else where)
+            said = line % (named or "") in done.stdout
+            check(f"{form}: WORKDIR {where}", said == bool(where), done.stdout[-600:] + done.stderr)
+
+
 def variables(exe, folder):
     """--env and --unset change the variable that they name, and no other of the image."""
     place = folder / "variables"
@@ -717,6 +734,7 @@ def main():
         requirements(exe, Path(temporary))
         variables(exe, Path(temporary))
         other_user(exe, Path(temporary))
+        other_folder(exe, Path(temporary))
         whose_libcuda(exe, Path(temporary))
         of_gpu_programs(exe, Path(temporary))
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
