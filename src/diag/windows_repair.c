@@ -108,10 +108,11 @@ struct diag_windows_repair diag_windows_pip_on_path(const struct diag_windows *n
     struct arena *a = n->arena;
     struct diag_windows_repair r = diag_windows_pip(n, says, arguments);
     struct diag_windows_repair path = diag_windows_on_path(n, folder);
-    bool both = r.powershell && path.powershell;
+    bool one = !strchr(folder, ';'); // of which PATH would make two folders
+    bool both = one && r.powershell && path.powershell;
     r.powershell =
         both ? arena_printf(a, "%s; if ($?) { %s }", r.powershell, path.powershell) : NULL;
-    r.cmd = r.cmd && path.cmd ? arena_printf(a, "%s && %s", r.cmd, path.cmd) : NULL;
+    r.cmd = one && r.cmd && path.cmd ? arena_printf(a, "%s && %s", r.cmd, path.cmd) : NULL;
     return r;
 }
 

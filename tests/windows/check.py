@@ -1361,6 +1361,12 @@ def narrow(tree):
 LONG = "app/" + 4 * (50 * "x" + "/") + ".venv"
 
 
+def folder_with_semicolon(tree):
+    """PATH would make two folders of it."""
+    no_cublas(tree)
+    (tree / "Python312").rename(tree / "a;b")
+
+
 def long_paths(tree, number=None):
     """A folder in which the path of an extension module has more than 260 characters."""
     machine(tree), ctranslate2(tree, LONG)
@@ -1759,6 +1765,8 @@ CASES = [
      ["cudart64_12.dll"], 1),
     ("pip's cupy searches CUDA_PATH\\bin", cupy_of_pip_with_bin, None, 3, [], [], 1),
     ("a Python for x86", narrow, None, 1, [("library-wrong-architecture", "error")], ["[WinError 193]"], 1),
+    ("a folder that PATH cannot have", folder_with_semicolon, "C:\\a;b", 1, [("dll-missing", "error")],
+     ["repair: install cuBLAS and put its folder on PATH\nBroken"], 1),
     ("quotes", odd_folder, "C:\\Users\\ann\\o'neil & co\\.venv", 1,
      [("library-wrong-architecture", "error")],
      ["& 'C:\\Users\\ann\\o''neil & co\\.venv\\Scripts\\python.exe' -m pip",
