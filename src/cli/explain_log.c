@@ -100,9 +100,7 @@ static void ask_windows(struct explain *e, struct arena *a, const struct log_res
 {
     diag_windows_subjects *subjects = arena_alloc(a, sizeof *subjects);
     diag_windows_read_log(a, result, subjects);
-    for (size_t i = 0; i < e->tree.n; i++) {
-        diag_windows_ask(&e->tree.all[i], subjects, ret);
-    }
+    diag_windows_ask(e->tree.all, e->tree.n, subjects, ret);
     diag_windows_ask_rest(a, subjects, ret);
 }
 

@@ -243,17 +243,20 @@ static bool is_file(const struct diag_windows *n, const char *path)
     return winldr_files_get(n->files, path)->kind == WINLDR_ENTRY_FILE;
 }
 
-/* The subject's file in the environment: by its path, or by what follows site-packages. */
+/* The subject's file in the environment: by its path, or by what follows the folder of the
+ * packages: site-packages, `_internal` of PyInstaller, `lib` of cx_Freeze. */
 static const char *file_of(const struct diag_windows *n, const struct diag_windows_subject *s)
 {
-    static const char words[] = "\\site-packages\\";
+    const char *words = "\\site-packages\\";
     if (winldr_path_is_below(s->path, n->py->folder)) {
         return is_file(n, s->path) ? s->path : NULL;
     }
+    if (n->py->is_frozen && !winldr_name_is(n->py->site, n->py->folder)) {
+        words = str_concat(n->arena, "\\", winldr_path_base(n->py->site), "\\");
+    }
     size_t at = find_nocase(str_of(s->path), words), length = strlen(s->path);
-    const char *path = at < length
-                           ? winldr_python_path(n->files, n->py, s->path + at + sizeof words - 1)
-                           : s->path;
+    const char *path =
+        at < length ? winldr_python_path(n->files, n->py, s->path + at + strlen(words)) : s->path;
     return is_file(n, path) ? path : NULL;
 }
 
@@ -348,15 +351,52 @@ static void ask_name(struct windows_ask *q)
     }
 }
 
-void diag_windows_ask(const struct diag_windows *n, const diag_windows_subjects *subjects,
-                      diag_windows_answers *ret)
+/* The environment whose file the path is of, the innermost; NULL: of none. */
+static const struct diag_windows *owner_of(const struct diag_windows *all, size_t n,
+                                           const char *path)
 {
-    for (size_t i = 0; i < subjects->n && !n->py->is_packaged; i++) {
+    const struct diag_windows *found = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const char *folder = all[i].py->folder;
+        if (winldr_path_is_below(path, folder) &&
+            (!found || strlen(folder) > strlen(found->py->folder))) {
+            found = &all[i];
+        }
+    }
+    return found;
+}
+
+static void ask_environment(const struct diag_windows *all, size_t n_all,
+                            const struct diag_windows *n, const diag_windows_subjects *subjects,
+                            diag_windows_answers *ret)
+{
+    for (size_t i = 0; i < subjects->n; i++) {
         struct windows_ask q = {n, &subjects->items[i], ret};
+        const struct diag_windows *owner = q.s->path ? owner_of(all, n_all, q.s->path) : NULL;
+        owner = owner && is_file(n, q.s->path) ? owner : NULL;
+        if (n->py->is_packaged && owner == n) {
+            VEC_PUSH(
+                n->arena, ret,
+                ((struct diag_windows_answer){q.s, n, DIAG_WINDOWS_UNKNOWN, 0,
+                                              "the file is of a packaged process, and no load of "
+                                              "one is performed",
+                                              NULL}));
+        }
+        if (n->py->is_packaged || (owner && owner != n)) {
+            continue; // no process of another one loads it
+        }
         void (*ask)(struct windows_ask *) = q.s->path        ? ask_path
                                             : q.s->is_module ? ask_module
                                                              : ask_name;
         ask(&q);
+    }
+}
+
+void diag_windows_ask(const struct diag_windows *all, size_t n,
+                      const diag_windows_subjects *subjects, diag_windows_answers *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        ask_environment(all, n, &all[i], subjects, ret);
     }
 }
 

@@ -3,7 +3,7 @@
  * what [WinError 126], 127 and 193 hide there.
  *
  *   diag_windows_read_log()  which loads the log names: by a path, a module or a base name
- *   diag_windows_ask()       each of them in one environment of the tree, which was judged
+ *   diag_windows_ask()       each of them in the environments of the tree, which were judged
  *
  * A path of another machine is looked for by what follows its site-packages. A DLL of a package
  * whose import is modelled is loaded by that import, another one by its path as ctypes does it; a
@@ -44,9 +44,10 @@ struct diag_windows_answer {
 };
 typedef VEC(struct diag_windows_answer) diag_windows_answers;
 
-/* Adds one answer for each subject that the environment has files for. */
-void diag_windows_ask(const struct diag_windows *n, const diag_windows_subjects *subjects,
-                      diag_windows_answers *ret);
+/* Adds one answer for each subject and each environment that has files for it; of a file in one of
+ * them only that one is asked. */
+void diag_windows_ask(const struct diag_windows *all, size_t n,
+                      const diag_windows_subjects *subjects, diag_windows_answers *ret);
 
 /* Adds one answer, ABSENT, for each subject that has none. */
 void diag_windows_ask_rest(struct arena *a, const diag_windows_subjects *subjects,

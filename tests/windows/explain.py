@@ -63,6 +63,29 @@ def added_by_cupy(tree):
     check.put(tree, "conda/Library/cuda/other.dll")
 
 
+FROZEN = CTYPES.replace("C:\\\\Python312\\\\Lib\\\\site-packages", "C:\\\\prog\\\\_internal")
+TORCH_FROZEN = TORCH_126.replace(SP, "D:\\apps\\talk\\_internal")
+
+
+def frozen_torch(tree):
+    check.frozen(tree)
+    check.put(tree, "prog/_internal/torch/lib/torch_cuda.dll", ["libomp140.x86_64.dll"])
+
+
+def two_pythons(tree):
+    """The log is of the one that works."""
+    check.placed(tree, "Users/ann/.pyenv/pyenv-win/versions/3.12.4")
+    check.python(tree), check.ctranslate2(tree)
+
+
+def store(tree):
+    check.store_with_program(tree)
+
+
+STORE = EXT_126 + (
+    ' Error loading "C:\\Users\\ann\\AppData\\Local\\Packages\\PythonSoftwareFoundation.Python.3.12_qbz5n2kfra8p0'
+    '\\LocalCache\\local-packages\\Python312\\site-packages\\ctranslate2\\ctranslate2.dll" or one of its dependencies.')
+
 # Name, tree, log, status, outcomes by environment, texts of the answer.
 CASES = [
     ("126 of torch names what is missing and who imports it", check.hidden, TORCH_126, 1, ["fails"], [HIDDEN]),
@@ -87,6 +110,14 @@ CASES = [
     ("zlibwapi.dll behind a part of cuDNN 8", zlib, CUDNN_8, 1, ["fails"],
      ["zlibwapi.dll, which C:\\cudnn\\cudnn_cnn_infer64_8.dll imports, was not found"]),
     ("the same with it", with_zlib, CUDNN_8, 1, ["unknown"], ["unless the program calls"]),
+    ("a DLL of a frozen program", check.frozen_broken, FROZEN, 1, ["fails"],
+     ["beside.dll, which C:\\prog\\_internal\\ctranslate2\\ctranslate2.dll imports, was not found"]),
+    ("a frozen program that works is not judged by another Python", check.frozen, FROZEN, 1, ["loads"],
+     ["the fault is gone"]),
+    ("a frozen program of another machine", frozen_torch, TORCH_FROZEN, 1, ["fails"],
+     ["libomp140.x86_64.dll, which C:\\prog\\_internal\\torch\\lib\\torch_cuda.dll imports"]),
+    ("the Python that the path names, and no other", two_pythons, CTYPES, 1, ["loads"], ["the fault is gone"]),
+    ("a file of the Store's Python", store, STORE, 1, ["unknown"], ["no load of one is performed"]),
     ("a log of something else", check.hidden, OTHER, 1, [], ["names no load of a DLL"]),
     ("a tree of Linux is checked as --here does", linux, TORCH_126, 1, None,
      ["the check of the machine below --root"]),
