@@ -34,10 +34,12 @@ static bool target_of(const struct host_gpu *g, struct diag_target *ret)
     return ret->gfx != NULL;
 }
 
-/* The newest series whose CUDA the driver serves, with what it needs. */
+/* The newest series whose CUDA the driver serves, with code for the GPUs here if there is one, and
+ * with what it needs. */
 static const char *install_for(struct diag *d, const char *gpu, bool here)
 {
-    const struct kb_build *b = diag_build_for(d, gpu, NULL, true, NULL, 0);
+    const struct kb_build *b = diag_build_here(d, gpu, NULL, true);
+    b = b ? b : diag_build_for(d, gpu, NULL, true, NULL, 0);
     return b      ? diag_release_command(d, here, "", gpu, b->versions)
            : here ? diag_pip_here(d, diag_quote(d, gpu))
                   : diag_pip(d, diag_quote(d, gpu));
@@ -436,16 +438,39 @@ static const char *ort_module(struct diag *d)
                            : NULL;
 }
 
-static void repair_ort(struct diag *d, struct diag_finding *f, const struct py_dist *wanted,
-                       const char *why)
+static const char *remove_both(struct diag *d)
 {
-    const char *spec = wanted->version
-                           ? arena_printf(d->a, "%s==%s", wanted->name_normal, wanted->version)
-                           : wanted->name_normal;
+    return diag_pip_remove(d, "onnxruntime onnxruntime-gpu");
+}
+
+static void repair_by_cpu(struct diag *d, struct diag_finding *f, const struct py_dist *cpu)
+{
+    const char *spec =
+        cpu->version ? arena_printf(d->a, "onnxruntime==%s", cpu->version) : "onnxruntime";
+    diag_repair(
+        d, f, DIAG_REPAIR_PACKAGE,
+        arena_printf(d->a, "%s && %s", remove_both(d), diag_pip_here(d, diag_quote(d, spec))),
+        "Uninstall both, then install onnxruntime alone: the other is for NVIDIA's GPUs.");
+}
+
+/* The release that is installed, with what it needs, unless it is for a CUDA that the driver does
+ * not serve, or has no code for a GPU here. */
+static void repair_by_gpu(struct diag *d, struct diag_finding *f, const struct py_dist *gpu)
+{
+    const char *name = gpu->name_normal, *version = gpu->version;
+    const char *same = version ? arena_printf(d->a, "==%s", version) : "";
+    bool serves = !diag_build_is_known(d, name, version) || diag_build_here(d, name, version, true);
+    const char *which = serves ? ""
+                        : diag_build_here(d, name, NULL, true)
+                            ? ", a release for this driver and GPU"
+                            : ", a release for this driver";
     diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                arena_printf(d->a, "%s && %s", diag_pip_remove(d, "onnxruntime onnxruntime-gpu"),
-                             diag_pip_here(d, diag_quote(d, spec))),
-                "Uninstall both, then install %s.", why);
+                arena_printf(d->a, "%s && %s", remove_both(d),
+                             serves ? diag_release_command(d, true, "", name, same)
+                                    : install_for(d, name, true)),
+                "Uninstall both, then install the one for the GPU%s; it also works for packages "
+                "that require onnxruntime.",
+                which);
 }
 
 static void rule_ort(struct diag *d, const struct diag_machine *x)
@@ -481,10 +506,11 @@ static void rule_ort(struct diag *d, const struct diag_machine *x)
                   cpu_won   ? cpu->name_normal
                   : gpu_won ? gpu->name_normal
                             : "neither, or of both");
-    repair_ort(d, f, useless ? cpu : gpu,
-               useless
-                   ? "onnxruntime alone: the other is for NVIDIA's GPUs"
-                   : "the one for the GPU; it also works for packages that require onnxruntime");
+    if (useless) {
+        repair_by_cpu(d, f, cpu);
+    } else {
+        repair_by_gpu(d, f, gpu);
+    }
 }
 
 void diag_rule_builds(struct diag *d)

@@ -209,18 +209,8 @@ static const struct kb_driver *ends_before(struct diag *d, const char *driver_mi
  * release, or of any that is not on pip's index (version NULL); or NULL. */
 static const struct kb_build *older_build(struct diag *d, const char *version)
 {
-    VEC(struct diag_target) targets = {0};
-    const struct host_gpu *g = NULL;
-    while ((g = diag_next_gpu(d, HOST_NVIDIA, g)) != NULL) {
-        unsigned major = 0, minor = 0;
-        if (diag_capability(g, &major, &minor)) {
-            VEC_PUSH(d->a, &targets, (struct diag_target){.number = major * 10 + minor});
-        }
-    }
-    const struct kb_build *own =
-        diag_build_for(d, "torch", version, false, targets.items, targets.n);
-    const struct kb_build *plain =
-        version ? diag_build_for(d, "torch", version, true, targets.items, targets.n) : NULL;
+    const struct kb_build *own = diag_build_here(d, "torch", version, false);
+    const struct kb_build *plain = version ? diag_build_here(d, "torch", version, true) : NULL;
     return !own || (plain && plain->cuda && host_version_cmp(plain->cuda, own->cuda) > 0) ? plain
                                                                                           : own;
 }
@@ -257,6 +247,39 @@ static void repair_by_torch(struct diag *d, struct diag_finding *f)
                     "Install torch %s built for CUDA %s, which this driver supports (with uv, "
                     "which knows PyTorch's builds)%s.",
                     release, build->cuda, pinned);
+    }
+}
+
+/* Whether a package other than onnxruntime-gpu may need this CUDA. */
+static bool others_need(struct diag *d, const struct runtime *x)
+{
+    const char *torch = model_torch(d->m)->cuda;
+    uint64_t major = 0;
+    bool others = torch && driver_major(torch, &major) && major == x->major;
+    for (size_t i = 0; i < d->m->known.n && !others; i++) {
+        const struct py_dist *dist = d->m->known.items[i];
+        others = !diag_is_torch_family(dist->name_normal) &&
+                 strcmp(dist->name_normal, "onnxruntime-gpu") != 0 &&
+                 model_build_of_dist(d->m, dist) == MODEL_BUILD_CUDA;
+    }
+    return others;
+}
+
+/* A release of onnxruntime-gpu for a CUDA that the driver serves. */
+static void repair_by_onnxruntime(struct diag *d, struct diag_finding *f, const struct runtime *x)
+{
+    static const char name[] = "onnxruntime-gpu";
+    const struct py_dist *ort = d->m->env ? py_env_by_dist(d->m->env, name) : NULL;
+    if (!ort || !ort->version || !diag_build_is_known(d, name, ort->version) ||
+        diag_build_here(d, name, ort->version, true) || others_need(d, x)) {
+        return;
+    }
+    const struct kb_build *build = diag_build_here(d, name, NULL, true);
+    if (build) {
+        diag_repair(
+            d, f, DIAG_REPAIR_PACKAGE, diag_release_command(d, true, "", name, build->versions),
+            "Install %s %s, built for CUDA %s, which this driver supports%s.", name,
+            diag_series(d, build), build->cuda, diag_pinned_text(d, name, diag_series(d, build)));
     }
 }
 
@@ -304,16 +327,36 @@ static void say_passed_over(struct diag *d, struct diag_finding *f, const struct
                 "first.");
 }
 
-static void judge_runtime(struct diag *d, const struct runtime *x)
+/* The oldest driver for this CUDA, where the process has an older one, *ret_driver; or NULL. */
+static const struct kb_driver *unmet_floor(struct diag *d, const struct runtime *x,
+                                           const char **ret_driver)
 {
     const struct kb_driver *least = floor_of(d, x);
-    const struct host_fact *module = &d->m->host->nvidia.module;
     const char *loaded = diag_driver(d);
     if (!least || !loaded || host_version_cmp(loaded, least->linux_min) >= 0) {
-        return;
+        return NULL;
     }
-    const char *driver = diag_driver_of(d, x->process);
-    if (!driver || host_version_cmp(driver, least->linux_min) >= 0) {
+    *ret_driver = diag_driver_of(d, x->process);
+    bool older = *ret_driver && host_version_cmp(*ret_driver, least->linux_min) < 0;
+    return older ? least : NULL;
+}
+
+static void say_too_old(struct diag *d, struct diag_finding *f, const struct runtime *x,
+                        const struct kb_driver *least, const char *driver)
+{
+    f->stage = DIAG_STAGE_MACHINE;
+    diag_seen_in(d, f, x->process);
+    diag_evidence(d, f, "%s", x->from);
+    diag_evidence(d, f, "the driver is %s (%s)", driver, d->m->host->nvidia.module.where);
+    diag_evidence(d, f, "known from: knowledge base, row %s: %s needs %s", least->id, least->title,
+                  least->linux_min);
+}
+
+static void judge_runtime(struct diag *d, const struct runtime *x)
+{
+    const char *driver;
+    const struct kb_driver *least = unmet_floor(d, x, &driver);
+    if (!least) {
         return;
     }
     struct diag_finding *f = diag_add(
@@ -321,14 +364,55 @@ static void judge_runtime(struct diag *d, const struct runtime *x)
         arena_printf(d->a, "NVIDIA driver %s", driver),
         arena_printf(d->a, "The NVIDIA driver %s is too old for CUDA %s: it needs %s or newer.",
                      driver, x->version, least->linux_min));
-    f->stage = DIAG_STAGE_MACHINE;
-    diag_seen_in(d, f, x->process);
-    diag_evidence(d, f, "%s", x->from);
-    diag_evidence(d, f, "the driver is %s (%s)", driver, module->where);
-    diag_evidence(d, f, "known from: knowledge base, row %s: %s needs %s", least->id, least->title,
-                  least->linux_min);
+    say_too_old(d, f, x, least, driver);
     say_passed_over(d, f, x->process);
     repair_by_torch(d, f);
+    repair_by_onnxruntime(d, f, x);
+    repair_by_driver(d, f, least->linux_min);
+}
+
+/* ------------------------------------------------------------------ a runtime of its own */
+
+static bool is_too_old_already(const struct diag *d)
+{
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        const struct diag_finding *f = d->report->findings.items[i];
+        if (f->cause == DIAG_DRIVER_TOO_OLD && f->severity == DIAG_ERROR) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of bindings that have the runtime of their own release within, only a program that calls that
+ * runtime is affected; where the driver is too old for something else, no more is said. */
+static void judge_bindings(struct diag *d, const struct model_process *p)
+{
+    const char *name = p->imported.n ? p->imported.items[0] : NULL;
+    const struct py_dist *dist = name && d->m->env ? py_env_by_dist(d->m->env, name) : NULL;
+    const struct kb_import *row = dist && dist->version ? diag_import_row(d, dist) : NULL;
+    struct runtime x = {.process = p};
+    const char *driver;
+    if (!row || !row->own_runtime || !driver_major(dist->version, &x.major)) {
+        return;
+    }
+    x.version = arena_printf(d->a, "%u", (unsigned)x.major);
+    x.from = arena_printf(d->a,
+                          "known from: knowledge base, row %s: %s %s has the CUDA runtime of "
+                          "its own release within",
+                          row->id, dist->name_normal, dist->version);
+    const struct kb_driver *least = unmet_floor(d, &x, &driver);
+    if (!least || is_too_old_already(d)) {
+        return;
+    }
+    struct diag_finding *f = diag_add(
+        d, DIAG_DRIVER_TOO_OLD, row->module, arena_printf(d->a, "NVIDIA driver %s", driver),
+        arena_printf(d->a,
+                     "The NVIDIA driver %s is too old for the CUDA %s runtime in %s: "
+                     "calls of that runtime fail with error 35, calls of the driver work.",
+                     driver, x.version, row->module));
+    f->severity = DIAG_WARNING;
+    say_too_old(d, f, &x, least, driver);
     repair_by_driver(d, f, least->linux_min);
 }
 
@@ -515,6 +599,9 @@ void diag_rule_drivers(struct diag *d)
         }
         judge_lacking(d, p);
         rule_compat(d, p);
+    }
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        judge_bindings(d, d->m->processes.items[i]);
     }
 }
 

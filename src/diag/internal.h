@@ -319,6 +319,11 @@ struct diag_target {
  * of this version (NULL: any), from pip's own index or from elsewhere. NULL if none is known. */
 const struct kb_build *diag_build_for(struct diag *d, const char *package, const char *version,
                                       bool is_default, const struct diag_target *targets, size_t n);
+/* The same with code for all of NVIDIA's GPUs here whose compute capability is known. */
+const struct kb_build *diag_build_here(struct diag *d, const char *package, const char *version,
+                                       bool is_default);
+/* Whether the knowledge base says for which CUDA the package index has this release. */
+bool diag_build_is_known(struct diag *d, const char *package, const char *version);
 /* "2.8" of ">=2.8,<2.9". */
 const char *diag_series(struct diag *d, const struct kb_build *b);
 /* Offers builds with code for all targets; false if none is known. */

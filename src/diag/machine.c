@@ -196,6 +196,36 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
     return best;
 }
 
+const struct kb_build *diag_build_here(struct diag *d, const char *package, const char *version,
+                                       bool is_default)
+{
+    VEC(struct diag_target) targets = {0};
+    const struct host_gpu *g = NULL;
+    while ((g = diag_next_gpu(d, HOST_NVIDIA, g)) != NULL) {
+        unsigned major = 0, minor = 0;
+        if (diag_capability(g, &major, &minor)) {
+            VEC_PUSH(d->a, &targets, (struct diag_target){.number = major * 10 + minor});
+        }
+    }
+    return diag_build_for(d, package, version, is_default, targets.items, targets.n);
+}
+
+bool diag_build_is_known(struct diag *d, const char *package, const char *version)
+{
+    struct kb_builds rows;
+    struct gm_err err;
+    bool known = false;
+    if (!version || kb_builds(d->m->kb, &rows, &err) < 0) {
+        return false;
+    }
+    for (size_t i = 0; i < rows.n && !known; i++) {
+        const struct kb_build *b = &rows.rows[i];
+        known = strcmp(b->package, package) == 0 && fits_source(b, platform_of(d), true) &&
+                model_version_fits(d->a, b->versions, version);
+    }
+    return known;
+}
+
 const char *diag_pinned_text(struct diag *d, const char *package, const char *release)
 {
     const char *specifiers = "";

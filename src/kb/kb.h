@@ -193,6 +193,7 @@ struct kb_import {
     const char *versions; // sets of one package do not overlap
     const char *module;   // what is imported
     enum kb_role role;
+    bool own_runtime; // the CUDA runtime of its own release is linked in
     const struct kb_step *steps;
     size_t n_steps;
     struct kb_origin origin;

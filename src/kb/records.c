@@ -155,6 +155,7 @@ static const struct field import_fields[] = {
     TEXT(struct kb_import, "versions", versions),
     TEXT(struct kb_import, "module", module),
     WORD_OPT(struct kb_import, "role", role, role_words, KB_ROLE_LIBRARY),
+    BOOL_OPT(struct kb_import, "own_runtime", own_runtime),
     LIST(struct kb_import, "steps", steps, step_record),
     ORIGIN(struct kb_import),
 };

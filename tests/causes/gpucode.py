@@ -411,6 +411,22 @@ def onnxruntime_over_the_one_for_the_gpu(t, bad):
         t.dist("onnxruntime", "1.23.2", [module])
 
 
+@case("onnxruntime-twice", "python-dep-conflict", "onnxruntime",
+      repair=r"a release for this driver and GPU[\s\S]*install 'onnxruntime-gpu>=1\.24,<1\.27' nvidia-cublas-cu12 "
+             r"nvidia-cuda-runtime-cu12 .*&& export LD_LIBRARY_PATH=")
+def onnxruntime_over_one_for_another_cuda(t, bad):
+    """The release that is installed is for CUDA 13, which the driver does not serve."""
+    t.python().machine(with_gpu("550.90.07", 0x2503, "NVIDIA GeForce RTX 3060", is_open=False))
+    t.onnxruntime(needed=(), version="1.31.1")
+    for name in ("libcudnn.so.9", "libcufft.so.12"):
+        t.lib(SYSTEM + "/" + name)
+    module = "onnxruntime/capi/onnxruntime_pybind11_state.%s.so" % TAG
+    ours = t.real(t.site + "/" + module).read_bytes()
+    if bad:
+        t.put(t.site + "/" + module, ours + bytes(64))
+        t.dist("onnxruntime", "1.32.0", [module])
+
+
 @case("onnxruntime-twice", "python-dep-conflict", "onnxruntime", severity="note",
       repair="uninstall -y onnxruntime onnxruntime-gpu && .*install onnxruntime==1.23.2")
 def onnxruntime_over_the_one_for_another_vendors_gpu(t, bad):
@@ -632,6 +648,28 @@ def driver_too_old_for_two_packages(t, bad):
     """An older build of torch would leave ctranslate2 as it is."""
     torch_and_ctranslate2(t, bad)
     t.system_cublas()
+
+
+@case("driver-too-old", "driver-too-old", "NVIDIA driver 550.90.07", severity="warning",
+      repair=r"\AUpdate the NVIDIA driver to 580.65.06", evidence=r"13\.4\.4 has the CUDA runtime of its own release")
+def driver_too_old_for_the_runtime_of_bindings(t, bad):
+    """Their calls of the driver work all the same."""
+    t.python().machine(with_gpu("550.90.07", 0x2503, "NVIDIA GeForce RTX 3060", is_open=False))
+    for module in ("cuda/bindings", "cuda/pathfinder"):
+        t.put("%s/%s/__init__.py" % (t.site, module), "")
+    t.dist("cuda-bindings", "13.4.4" if bad else "12.9.10", ["cuda/bindings/__init__.py"])
+    t.dist("cuda-pathfinder", "1.9.1", ["cuda/pathfinder/__init__.py"])
+
+
+@case("driver-too-old", "driver-too-old", "NVIDIA driver 550.90.07",
+      repair=r"\AInstall onnxruntime-gpu 1\.24, built for CUDA 12, which this driver supports\.\n"
+             r".*install 'onnxruntime-gpu>=1\.24,<1\.27'[\s\S]*\nUpdate the NVIDIA driver to 580")
+def driver_too_old_for_onnxruntime(t, bad):
+    t.python().onnxruntime("1.31.1" if bad else "1.26.0", needed=["libcudart.so.13" if bad else "libcudart.so.12"])
+    t.cudart("libcudart.so.13" if bad else "libcudart.so.12")
+    for name in ("libcudnn.so.9", "libcufft.so.12" if bad else "libcufft.so.11"):
+        t.lib(SYSTEM + "/" + name)
+    t.machine(with_gpu("550.90.07", 0x2503, "NVIDIA GeForce RTX 3060", is_open=False))
 
 
 def xgboost(t, machine, *arches):
