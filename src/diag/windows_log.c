@@ -16,7 +16,7 @@ enum { SUBJECTS_MAX = 16, IMPORT_FLAGS = WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_D
 /* What a line of a failed load says; the first code that is found counts. With 0, the line gives
  * the code, or no line does. Sources: CPython Modules/_ctypes and Lib/ctypes/__init__.py,
  * Python/dynload_win.c; torch/__init__.py; CTranslate2 src/cuda/cublas_stub.cc; onnxruntime
- * core/platform/windows/env.cc; FormatMessage() in English. */
+ * core/platform/windows/env.cc; PyInstaller's bootloader; FormatMessage() in English. */
 static const struct {
     const char *words;
     unsigned code;
@@ -34,6 +34,8 @@ static const struct {
     {"or one of its dependencies", 0},
     {"Could not load library ", 0},
     {"Could not locate ", 0},
+    {"load Python DLL", 0},
+    {"loading Python DLL", 0},
 };
 
 static size_t find_nocase(struct str text, const char *words)

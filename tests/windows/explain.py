@@ -67,6 +67,15 @@ FROZEN = CTYPES.replace("C:\\\\Python312\\\\Lib\\\\site-packages", "C:\\\\prog\\
 TORCH_FROZEN = TORCH_126.replace(SP, "D:\\apps\\talk\\_internal")
 
 
+BOOTLOADER = f"Failed to load Python DLL 'C:\\prog\\_internal\\python312.dll'.\nLoadLibrary: {NOT_FOUND}"
+
+
+def frozen_without_its_runtime(tree):
+    check.frozen(tree)
+    for folder in ("prog/_internal", "Windows/System32"):
+        (tree / folder / "vcruntime140.dll").unlink()
+
+
 def frozen_torch(tree):
     check.frozen(tree)
     check.put(tree, "prog/_internal/torch/lib/torch_cuda.dll", ["libomp140.x86_64.dll"])
@@ -112,6 +121,8 @@ CASES = [
     ("the same with it", with_zlib, CUDNN_8, 1, ["unknown"], ["unless the program calls"]),
     ("a DLL of a frozen program", check.frozen_broken, FROZEN, 1, ["fails"],
      ["beside.dll, which C:\\prog\\_internal\\ctranslate2\\ctranslate2.dll imports, was not found"]),
+    ("PyInstaller's own text", frozen_without_its_runtime, BOOTLOADER, 1, ["fails"],
+     ["vcruntime140.dll, which C:\\prog\\_internal\\python312.dll imports, was not found"]),
     ("a frozen program that works is not judged by another Python", check.frozen, FROZEN, 1, ["loads"],
      ["the fault is gone"]),
     ("a frozen program of another machine", frozen_torch, TORCH_FROZEN, 1, ["fails"],
