@@ -154,6 +154,22 @@ def of_snapshot(exe, t, folder):
     return facts
 
 
+def of_wrong(exe, folder):
+    """What is wrong is the first thing that the loader's own text hides, in the order of its search."""
+    t = tree.Tree(folder)
+    t.loader()
+    names = {"libnone.so": None, "libgone.so": "a link to /opt/gone.so, which does not exist",
+             "libother.so": "built for aarch64, the process is x86-64", "libgood.so": None}
+    t.put(PROGRAM, tree.elf(None, interp=tree.LOADER, runpath="/opt/first:/opt/second", needed=list(names)))
+    t.lib("/opt/first/libunrelated.so")
+    t.link("/opt/second/libgone.so", "/opt/gone.so")
+    t.lib("/opt/second/libother.so", machine=183)
+    t.lib("/opt/second/libgood.so")
+    requests = {r["name"]: r["really"] for r in json.loads(tree_of(exe, t, "--json")[1])["requests"]}
+    return {"what is wrong with %s" % name: name in requests and (requests[name] is None if wrong is None else
+            str(requests[name]).startswith("/opt/second/%s: %s" % (name, wrong))) for name, wrong in names.items()}
+
+
 def main():
     exe = os.path.abspath(sys.argv[1])
     failed = 0
@@ -172,6 +188,7 @@ def main():
             "an @ in the path of a library": why(exe, t, ["/opt/py@3/lib/libsecond.so.1"])[0]
             .returncode == 0,
         }
+        extra.update(of_wrong(exe, Path(folder) / "wrong"))
         extra.update(of_tree(exe, tree_world(Path(folder) / "tree")))
         extra.update(of_snapshot(exe, tree_world(Path(folder) / "taken"), folder))
         for name, holds in extra.items():
