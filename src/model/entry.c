@@ -365,19 +365,22 @@ static bool calls_dlopen(const struct elf_image *e)
     return false;
 }
 
-/* The bytes between the start of .rodata and .eh_frame_hdr, as .rodata.str1.1 and its like may lie
- * between; else .rodata. */
+/* From the first to the last byte of the sections for constants: some linkers, as mold, keep those
+ * for texts apart. */
 static struct str elf_constants(const struct elf_image *e)
 {
-    uint64_t offset = 0, size = 0, end = 0, unused = 0;
-    if (!elf_section(e, ".rodata", &offset, &size)) {
-        return (struct str){0};
+    static const char *const names[] = {".rodata", ".rodata.str1.1", ".rodata.str1.8",
+                                        ".rodata.str1.16"};
+    uint64_t first = UINT64_MAX, end = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        uint64_t offset, size;
+        if (elf_section(e, names[i], &offset, &size)) {
+            first = offset < first ? offset : first;
+            end = offset + size > end ? offset + size : end;
+        }
     }
-    if (elf_section(e, ".eh_frame_hdr", &end, &unused) && end > offset && end - offset > size) {
-        size = end - offset;
-    }
-    const char *data = (const char *)elf_bytes(e, offset, size);
-    return (struct str){.s = data, .n = data ? (size_t)size : 0};
+    const char *data = end ? (const char *)elf_bytes(e, first, end - first) : NULL;
+    return (struct str){.s = data, .n = data ? (size_t)(end - first) : 0};
 }
 
 /* Whether a library calls dlopen and holds the file name of a driver's library as a text of its

@@ -138,12 +138,23 @@ def bindings(t):
     t.dist("cuda-bindings", "12.9.10", ["cuda/bindings/__init__.py"], requires=["cuda-pathfinder"])
 
 
+def opens_driver(name, *options):
+    return compiled('void *dlopen(const char *, int); void *driver(void) { return dlopen("%s", 1); }' % name,
+                    "-Wno-missing-prototypes", *options)
+
+
+def unknown_package_of_another_linker(t):
+    """Texts have a section of their own, as mold leaves it for taichi's module."""
+    t.python()
+    t.put(t.site + "/taichi/__init__.py", "")
+    t.put(t.site + "/taichi/core.so", opens_driver("libcuda.so", "-O1", "-Wl,--unique=.rodata.str1.1"))
+    t.dist("taichi", "1.7.4", ["taichi/core.so"])
+
+
 def unknown_package_over_bindings(t):
     """Bindings load nothing until another package calls them: that one matters."""
     bindings(t)
-    t.put(t.site + "/librmm/lib64/librmm.so", compiled(
-        'void *dlopen(const char *, int); void *driver(void) { return dlopen("libcuda.so.1", 1); }',
-        "-Wno-missing-prototypes"))
+    t.put(t.site + "/librmm/lib64/librmm.so", opens_driver("libcuda.so.1"))
     t.dist("librmm-cu12", "25.10.0", ["librmm/lib64/librmm.so"])
 
 
@@ -231,6 +242,7 @@ ENTRIES = {
     "entries-of-an-unknown-release": (release_that_is_not_known, {"jax": (None, "unknown")},
                                       "unknown"),
     "entries-that-are-not-known": (unknown_package, {}, "unknown"),
+    "entries-that-another-linker-made": (unknown_package_of_another_linker, {}, "unknown"),
     "entries-of-bindings": (bindings, {"cuda.bindings": (None, "ok")}, "ok"),
     "entries-over-bindings": (unknown_package_over_bindings, {"cuda.bindings": (None, "ok")},
                               "unknown"),
