@@ -50,6 +50,8 @@ static const struct row rows[] = {
     {"driver (?:\\d\\d|\\d{3}|x\\d\\d)", "driver", "driver 1 of 2", false},
     {"driver \\d?(?P<a>\\d)?x\\d?\\d?", "driver", "driver x", true},
     {"driver[\\d.]+", "driver", "driver...", true},
+    {"driver [3x]\\d", "driver", "driver x5", true},
+    {"driver [-3]\\d", "driver", "driver -5", true},
     {"^(?:>+ ?)?False\\s*$", "false", ">>> False", true},
     {"^(?:>+ ?)?False\\s*$", "false", "False, it says", false},
     {NULL, "out of memory", "Out of memory", true},
