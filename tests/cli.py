@@ -49,6 +49,8 @@ def misspelt(exe):
                                   "did you mean large-v3?"),
                                  (["choose", "--model", "mediun"], 2, "did you mean medium?"),
                                  (["choose", "large-v3"], 2, "--model large-v3"),
+                                 (["check", "--import", "tocrh", "/usr"], 3, "did you mean torch?"),
+                                 (["container", "docker", "--gpus", "bset"], 2, "best"),
                                  (["check", "--root", "/", "--host", "/no/machine", "/usr"], 3,
                                   "/no/machine: No such file"),
                                  (["check", "--pid", "4194303"], 3, "no process 4194303")):

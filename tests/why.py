@@ -189,6 +189,11 @@ def main():
             .returncode == 0,
         }
         extra.update(of_wrong(exe, Path(folder) / "wrong"))
+        (t.top / "opt/text.so").write_text("no library\n")
+        done, _ = why(exe, t, ["/opt/text.so", "libdeep.so.1@/opt/text.so"])
+        extra["a caller that was refused: why"] = (
+            done.returncode == 3 and "/opt/text.so could not be loaded: " in done.stderr
+            and "load it first" not in done.stderr)
         extra.update(of_tree(exe, tree_world(Path(folder) / "tree")))
         extra.update(of_snapshot(exe, tree_world(Path(folder) / "taken"), folder))
         for name, holds in extra.items():

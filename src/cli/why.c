@@ -116,6 +116,20 @@ static struct ldso_process *why_new_process(struct why *w)
     return ldso_process_new(&w->store, &w->arena, &w->config);
 }
 
+/* What the loader said when it was asked for `text`, and did not load it; NULL: it was not asked.
+ */
+static const char *refusal_of(const struct ldso_process *p, const char *text)
+{
+    for (size_t i = 0; i < p->loads.n; i++) {
+        const struct ldso_load *l = &p->loads.items[i];
+        bool same = strcmp(l->name, text) == 0 || strcmp(path_base(l->name), text) == 0;
+        if (same && !l->object) {
+            return l->glibc_says ? l->glibc_says : ldso_outcome_name(l->outcome);
+        }
+    }
+    return NULL;
+}
+
 /* The object a --load or NAME is asked from. One that is not loaded yet is loaded first. */
 static int find_caller(struct ldso_process *p, const char *text, struct ldso_object **ret)
 {
@@ -127,9 +141,11 @@ static int find_caller(struct ldso_process *p, const char *text, struct ldso_obj
     if (*ret) {
         return CLI_OK;
     }
-    return cli_fail(CLI_CANNOT,
-                    "why: %s is not among the loaded objects (load it first: --load %s)", text,
-                    text);
+    const char *said = refusal_of(p, text);
+    return said ? cli_fail(CLI_CANNOT, "why: %s could not be loaded: %s", text, said)
+                : cli_fail(CLI_CANNOT,
+                           "why: %s is not among the loaded objects (load it first: --load %s)",
+                           text, text);
 }
 
 /* The '@' of "NAME@CALLER": the last one behind which a loaded object is named, since a path may

@@ -87,9 +87,10 @@ static int pick_take_number(struct parsing *p, struct str word)
     uint64_t index = 0, instance = 0;
     bool is_mig = rest.s != NULL;
     if (!str_u64(first, &index) || (is_mig && !str_u64(rest, &instance))) {
-        return gm_err_set(p->err, GM_ERR_USAGE,
-                          "%.*s does not name a GPU: use a number, a UUID or GPU:INSTANCE",
-                          (int)word.n, word.s);
+        return gm_err_set(
+            p->err, GM_ERR_USAGE,
+            "%.*s does not name a GPU: use all, best, a number, a UUID or GPU:INSTANCE",
+            (int)word.n, word.s);
     }
     const struct host_gpu *gpu = gpu_at(p->h, p->vendor, index);
     if (!gpu) {

@@ -133,20 +133,23 @@ static bool leads_to_known(struct model *m, struct py_dist *dist)
     return requires_known(m, dist) || imports_known(m, dist);
 }
 
-/* The installed distribution, or module of one, whose name is nearly this one; NULL: none. */
-static const char *installed_near(struct model *m, const char *name)
+/* The distribution, or module of one, whose name is nearly this one: of those that are installed,
+ * else of those that are known to use a GPU; NULL: none. */
+static const char *package_near(struct model *m, const char *name)
 {
-    struct nearest n;
+    struct nearest n, known;
     nearest_init(&n, name);
+    nearest_init(&known, name);
     for (size_t i = 0; i < m->imports.n; i++) {
         if (py_env_by_dist(m->env, m->imports.rows[i].package)) {
             nearest_try(&n, m->imports.rows[i].module);
         }
+        nearest_try(&known, m->imports.rows[i].module);
     }
     for (size_t i = 0; i < m->env->n_dists; i++) {
         nearest_try(&n, m->env->dists[i].name);
     }
-    return nearest_best(&n);
+    return nearest_best(&n) ? nearest_best(&n) : nearest_best(&known);
 }
 
 /* Modules without a file: what sys.builtin_module_names of CPython 3.11 has, as built from source
@@ -182,7 +185,7 @@ void model_import_unknown(struct model_run *r, const char *name)
     if (!dist && (is_built_in(name) || is_of_stdlib(&module))) {
         VEC_PUSH(m->arena, &r->out->imported, arena_strdup(m->arena, name));
     } else if (!dist && module.kind == PY_MODULE_NONE) {
-        const char *meant = installed_near(m, name);
+        const char *meant = package_near(m, name);
         model_run_unsure(
             r, meant ? arena_printf(m->arena, "%s is not installed; did you mean %s?", name, meant)
                      : arena_printf(m->arena, "%s is not installed", name));
