@@ -80,7 +80,7 @@ _gpumend()
             compgen -W "x86-64-v1 x86-64-v2 x86-64-v3 x86-64-v4 armv8.0-a armv8.1-a" -- "$cur")
         return
         ;;
-    check:--device)
+    check:--device | container:--device)
         mapfile -t COMPREPLY < <(compgen -W "cpu" -- "$cur")
         return
         ;;
@@ -200,7 +200,7 @@ _gpumend()
         word="--root --probe --json --limit --help"
         ;;
     container)
-        word="--root --host --import --env --unset --cpu --page-size --kb --gpus --model --platform --no-verify --write --refresh --check --folder --verbose --report --json --limit --help"
+        word="--root --host --import --env --unset --cpu --page-size --device --kb --gpus --model --platform --no-verify --write --refresh --check --folder --verbose --report --json --limit --help"
         ;;
     choose)
         word="--model --memory-gib --compute-type --app --require-gpu --probe --export --root --env --unset --kb --json --limit --help"

@@ -36,7 +36,7 @@ function __gpumend_values -a key
             gpumend probe --stages 2>/dev/null
         case probe:--python
             printf '%s\n' all torch ctranslate2 onnxruntime
-        case check:--device
+        case check:--device container:--device
             echo cpu
         case run:--device
             printf '%s\n' auto cuda rocm cpu

@@ -21,7 +21,8 @@ enum {
     O_MODEL,
     O_REPORT,
     O_PLATFORM,
-    O_NO_VERIFY
+    O_NO_VERIFY,
+    O_DEVICE
 };
 
 static const struct cli_option options[] = {
@@ -32,6 +33,8 @@ static const struct cli_option options[] = {
     CLI_OPTION_UNSET,
     CLI_OPTION_CPU,
     CLI_OPTION_PAGE_SIZE,
+    {"device", "cpu", "check: the program is to compute on the CPU, as gpumend check --device",
+     O_DEVICE},
     CLI_OPTION_KB,
     {"gpus", "LIST", "all (default), best, or a comma-separated list: 0, UUID, 0:1 (MIG)", O_GPUS},
     {"model", "NAME", "with --gpus best: the model that must fit (whisper:large-v3)", O_MODEL},
@@ -76,6 +79,11 @@ static int container_take_option(void *command, int id, const char *value)
     case O_MODEL: c->model = value; return CLI_OK;
     case O_PLATFORM: c->image.platform = value; return CLI_OK;
     case O_NO_VERIFY: c->image.no_verify = true; return CLI_OK;
+    case O_DEVICE:
+        c->image.for_cpu = strcmp(value, "cpu") == 0;
+        return c->image.for_cpu ? CLI_OK
+                                : cli_fail(CLI_USAGE, "container: --device expects cpu, not %s",
+                                           str_printable(&c->t.arena, value));
     case O_CHECK: c->cdi.check = true; return CLI_OK;
     case O_REFRESH: c->cdi.refresh = true; return CLI_OK;
     case O_WRITE: c->cdi.write = true; return CLI_OK;
@@ -281,6 +289,9 @@ static int container_carry_out(void *command)
     }
     if (c->gpus && strcmp(c->what, "check") == 0) {
         return cli_fail(CLI_USAGE, "container: --gpus needs a FORM");
+    }
+    if (c->image.for_cpu && strcmp(c->what, "check") != 0) {
+        return cli_fail(CLI_USAGE, "container: --device goes with check");
     }
     if (c->cdi.check || c->cdi.refresh || c->cdi.write || c->cdi.folder) {
         return cli_fail(CLI_USAGE, "container: --check, --refresh, --write and --folder belong to "

@@ -41,6 +41,7 @@ struct cli_container_image {
     const char *given; // an archive, a layout, a folder, a name of an engine's storage; NULL: none
     const char *platform; // "linux/arm64"; NULL: the host's
     bool no_verify;       // digests are not checked
+    bool for_cpu;         // the program is to compute on the CPU
 };
 
 /* Looks at TARGET in the image, or at TARGET itself. Returns the exit status. */

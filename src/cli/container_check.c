@@ -257,6 +257,7 @@ static int image_look(struct work *w, struct arena *a, struct gm_err *err)
     }
     if (rc == 0) {
         s->shown.kind = s->target.kind;
+        s->target.model.for_cpu = w->asked->for_cpu;
         diag_run(&s->target.model, &s->report);
         w->use->judge(w->arg, s);
     }

@@ -27,7 +27,7 @@ from cdi import check, counts, documents, ldconfig, run, skip  # noqa: E402
 from devices import COMPAT, compat_library  # noqa: E402
 from gpucode import CU121, CU130, cuda_library  # noqa: E402
 from image import Layer, saved  # noqa: E402
-from machines import A100S, RTX4090  # noqa: E402
+from machines import A100S, MACHINES, RTX4090  # noqa: E402
 from tree import LOADER, TAG, Tree, elf  # noqa: E402
 
 
@@ -643,6 +643,22 @@ def applications_elsewhere(exe, folder):
 FAR_AWAY = ("/opt/a/e", "/home/u/b", "/data/a/env3", "/var/lib/thing/e", "/srv/w/x/y/z")
 
 
+def on_the_cpu(exe, folder):
+    """What only a use of the GPU meets is a note for a program that is to compute on the CPU."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    image, host = Tree(place / "image"), Tree(place / "host")
+    application(image, True)
+    host.machine(MACHINES["cpu-only"][1])
+    path = archive(place, "image", image, {"Env": ["PATH=/usr/bin:/bin"], **ENTRIES[0]})
+    for arguments, status, severity in (((), 1, "error"), (("--device", "cpu"), 0, "note")):
+        got, document = look(exe, path, host.top, *arguments)
+        check(f"{arguments}: {severity}", (got, [f["severity"] for f in document["findings"]]) == (status, [severity]),
+              (got, shown(document)))
+    refused = subprocess.run([str(exe), "container", "docker", str(path), "--device", "cpu"], capture_output=True,
+                             timeout=60, check=False)
+    check("a form takes no --device", refused.returncode == 2, refused)
+
+
 def applications_far_away(exe, folder):
     """What starts is unknown, and the environment is in no conventional place: it is found."""
     for site in FAR_AWAY:
@@ -735,6 +751,7 @@ def main():
         variables(exe, Path(temporary))
         other_user(exe, Path(temporary))
         other_folder(exe, Path(temporary))
+        on_the_cpu(exe, Path(temporary))
         whose_libcuda(exe, Path(temporary))
         of_gpu_programs(exe, Path(temporary))
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
