@@ -220,6 +220,24 @@ static void add_uv(struct container_work *w, const char *command)
     }
 }
 
+/* Whether an earlier line has each word of the command: it installs the same, and more. */
+static bool is_done_by_line(const struct container_work *w, const char *command)
+{
+    bool done = false;
+    for (size_t i = 0; i < w->s->image.n && !done; i++) {
+        done = true;
+        for (struct str rest = str_of(command); rest.s && done;) {
+            struct str word = str_cut(&rest, ' ');
+            bool found = false;
+            for (struct str line = str_of(w->s->image.items[i].value); line.s && !found;) {
+                found = str_eq(str_cut(&line, ' '), word);
+            }
+            done = found;
+        }
+    }
+    return done;
+}
+
 /* Lines of a Dockerfile for a command of a shell: what it exports is LD_LIBRARY_PATH
  * (diag_prepend_folders()), a variable of the image. */
 static void add_lines(struct container_work *w, const struct diag_repair *repair,
@@ -238,8 +256,10 @@ static void add_lines(struct container_work *w, const struct diag_repair *repair
         return;
     }
     add_uv(w, command);
-    container_add(w, &w->s->image,
-                  arena_printf(w->a, "RUN %s", for_build(w->a, (struct str){command, at})), reason);
+    const char *run = for_build(w->a, (struct str){command, at});
+    if (!is_done_by_line(w, run)) {
+        container_add(w, &w->s->image, arena_printf(w->a, "RUN %s", run), reason);
+    }
     if (at < rest.n) {
         struct diag_repair tail = {.kind = DIAG_REPAIR_ENV, .command = command + at + 4};
         if (diag_repair_variable(w->a, &tail, &v) && v.value) {

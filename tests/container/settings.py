@@ -941,6 +941,11 @@ def one_search_path(exe, folder):
     check("one path: one line for the image", paths == [wanted], lines)
     check("one path: its packages", any(v.startswith("RUN ") and "nvidia-cudnn-cu12" in v
                                         for v in values(built, "image")), built["image"])
+    bare = causes_tree.Tree(folder / "one install").python().ctranslate2("4.5.0")
+    runs = [v for v in values(json.loads(run(exe, "dockerfile", "--root", bare.top, bare.prefix, "--json").stdout),
+                              "image") if v.startswith("RUN ")]
+    check("one line installs what two findings lack",
+          len(runs) == 1 and "nvidia-cudnn-cu12" in runs[0] and "nvidia-cublas-cu12" in runs[0], runs)
     check("one path: that of the command has all of them",
           [v.split("=")[1].split(":") for v in values(started, "environment")] == [wanted], started)
     told = run(exe, "check", made.top, made.prefix).stdout.splitlines()[-1].split("  (")[0]
