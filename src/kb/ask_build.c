@@ -167,12 +167,45 @@ static const char *judged_text(struct ask *k, const struct verdict *v)
                                     : arena_printf(k->a, " (%s to %s)", first, last);
 }
 
+static bool has_build_row(struct ask *k, const struct data *d, const struct kb_release *r)
+{
+    for (size_t i = 0; i < d->builds.n; i++) {
+        const struct kb_build *b = &d->builds.rows[i];
+        if (strcmp(b->package, r->package) == 0 && ask_admits(k, b->versions, r->version)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "0.2.7 to 0.32.0": releases of the package of whose builds no row speaks; NULL: there are none.
+ */
+static const char *unread_text(struct ask *k, const struct data *d)
+{
+    const char *first = NULL, *last = NULL;
+    for (size_t i = 0; i < d->releases.n; i++) {
+        const struct kb_release *r = &d->releases.rows[i];
+        if (strcmp(r->package, k->q->package) == 0 && !has_build_row(k, d, r)) {
+            first = !first || ask_compare(r->version, first) < 0 ? r->version : first;
+            last = !last || ask_compare(r->version, last) > 0 ? r->version : last;
+        }
+    }
+    return first && strcmp(first, last) != 0 ? arena_printf(k->a, "%s to %s", first, last) : first;
+}
+
 /* None fits: the answer rests on all that were judged. */
 static int say_no_build(struct ask *k, const struct data *d, const struct verdict *v,
                         const struct wanted *w)
 {
     for (size_t i = 0; i < v->others.n; i++) {
         HIT(k, KB_AREA_BUILDS, v->others.items[i].build);
+    }
+    bool any_release = !k->q->version && k->q->n_spans == 0;
+    const char *unread = any_release ? unread_text(k, d) : NULL;
+    if (unread) {
+        ask_missing(k, "no build of %s that was read%s is%s; of %s the builds were not read",
+                    k->q->package, judged_text(k, v), ask_wanted_text(k, w), unread);
+        return 0;
     }
     bool does = k->q->said & SAID_DOES;
     ask_say(k, "%s%s build of %s%s that was read%s is%s.", does ? "No: no" : "No",
