@@ -284,6 +284,22 @@ static char *folder_python(struct finder *f, const char *folder)
     return NULL;
 }
 
+/* What to name in place of a folder that is no environment; NULL: that is not known. */
+static const char *named_instead(struct finder *f, const char *folder)
+{
+    static const char *const names[] = {".venv", "venv"};
+    struct arena *a = f->env->arena;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *inner = path_join(a, folder, names[i]);
+        if (py_is_file(f->env, path_join(a, inner, "pyvenv.cfg"))) {
+            return arena_printf(a, "%s is one", str_printable(a, inner));
+        }
+    }
+    return py_is_file(f->env, path_join(a, folder, "_internal/base_library.zip"))
+               ? "PyInstaller made the program in it: name the program's file"
+               : NULL;
+}
+
 /* A folder is an environment if it has pyvenv.cfg, conda-meta or an interpreter. */
 static int use_folder(struct finder *f, const char *folder)
 {
@@ -304,10 +320,11 @@ static int use_folder(struct finder *f, const char *folder)
         return gm_err_set(f->err, GM_ERR_LOOK, "%s: this user may not look into it",
                           str_printable(a, folder));
     }
+    const char *instead = named_instead(f, folder);
     return gm_err_set(f->err, GM_ERR_LOOK,
                       "%s is not a Python environment: neither pyvenv.cfg nor conda-meta nor "
-                      "bin/python3 is there",
-                      str_printable(a, folder));
+                      "bin/python3 is there%s%s",
+                      str_printable(a, folder), instead ? "; " : "", instead ? instead : "");
 }
 
 /* The environment that an activation script has set, if it is there. */

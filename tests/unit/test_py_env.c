@@ -497,6 +497,8 @@ static void test_refused(void **state)
     put(t, "/bin/text", "hello\n");
     put(t, "/bin/empty", "");
     put_dir(t, "/empty");
+    put(t, "/project/.venv/pyvenv.cfg", "home = /usr/bin\n");
+    put(t, "/frozen/_internal/base_library.zip", "");
     assert_int_equal(mkfifo(outside(t, "/bin/fifo"), 0644), 0);
     put_link(t, "loop", "/loop");
     static const struct {
@@ -510,7 +512,9 @@ static void test_refused(void **state)
         {"/bin/text", "neither an ELF file nor a script", GM_ERR_FORMAT},
         {"/bin/empty", "neither an ELF file nor a script", GM_ERR_FORMAT},
         {"/bin/fifo", "not a regular file", GM_ERR_LOOK},
-        {"/empty", "not a Python environment", GM_ERR_LOOK},
+        {"/empty", "bin/python3 is there", GM_ERR_LOOK},
+        {"/project", "is there; /project/.venv is one", GM_ERR_LOOK},
+        {"/frozen", "is there; PyInstaller made the program in it", GM_ERR_LOOK},
         {"/absent", "No such file", GM_ERR_LOOK},
         {"/loop", "Too many levels", GM_ERR_LOOK},
         {NULL, "PATH is empty", GM_ERR_LOOK},
