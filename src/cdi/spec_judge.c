@@ -82,7 +82,7 @@ struct said {
     struct sort {
         size_t n;
         const char *first;
-    } gone, unseen, maybe, unbound, start;
+    } gone, unseen, maybe, unbound, inside, start;
 };
 
 static void sort_say(struct judge *j, struct sort *s, const char *before, const char *path,
@@ -162,13 +162,19 @@ static void judge_mount(struct judge *j, const char *path, const json_t *mount, 
     }
 }
 
-/* startContainer hooks are programs of the container. Those of poststop are run when it has ended:
- * runtimes only log that one is missing. */
+/* startContainer hooks are programs of the container, and the OCI runtime specification (config.md,
+ * "POSIX-platform Hooks") wants their paths absolute, too: runc looks for others in the container's
+ * working directory. Those of poststop are run when it has ended: runtimes only log that one is
+ * missing. */
 static void judge_hook(struct judge *j, const char *path, const json_t *hook, struct said *said)
 {
     const char *name = text_at(hook, "hookName");
     const json_t *timeout = json_object_get(hook, "timeout");
-    if (strcmp(name, "startContainer") == 0 || strcmp(name, "poststop") == 0) {
+    bool is_inside = strcmp(name, "startContainer") == 0;
+    if (is_inside && *path != '/') {
+        sort_say(j, &said->inside, "", path, "");
+    }
+    if (is_inside || strcmp(name, "poststop") == 0) {
         return;
     }
     if (*path != '/') {
@@ -204,6 +210,9 @@ static void judge_paths(struct judge *j)
          " more entries are wrong"},
         {&said.unbound, CDI_NOT_STARTED, CDI_WARNING,
          "runc does not start a container with it: ", "", " more mounts do not have it"},
+        {&said.inside, CDI_NOT_STARTED, CDI_WARNING,
+         "a container starts with it only where its working directory has it: the hook ",
+         ", whose path is not absolute", " more hooks have no absolute path"},
         {&said.maybe, CDI_PATH_GONE, CDI_WARNING, "",
          " is not here; engines make it, for a device that may be missing",
          " more nodes are not here; engines make them, for devices that may be missing"},

@@ -796,6 +796,8 @@ FAULTS = {
         name="createContainer", path="/usr/bin/nvidia-cdi-hook")}, {"path-gone"}),
     "hook-of-the-container": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD + HOOK_OF_EDITS.format(
         name="startContainer", path="/sbin/ldconfig.of.the.image")}, set()),
+    "hook-of-the-container-with-a-relative-path": ("geforce-desktop", {
+        "/etc/cdi/nvidia.yaml": GOOD + HOOK_OF_EDITS.format(name="startContainer", path="ldconfig")}, {"not-started"}),
     "hook-without-time": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD + HOOK_OF_EDITS.format(
         name="poststart", path=LIBCUDA) + "    timeout: 0\n"}, {"not-started"}),
     "mount-without-bind": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD.replace(", bind]", "]")},
