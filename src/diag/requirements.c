@@ -210,10 +210,22 @@ static const char *unmet(struct diag *d, const struct py_requirement *q, const c
     return arena_printf(d->a, "%s is installed", have->version);
 }
 
+/* "cuda-toolkit[cublas,cudart]==13.0.2": without its extras it would bring nothing. */
+static const char *requirement_text(struct diag *d, const struct py_requirement *q,
+                                    const char *name)
+{
+    const char *text = name;
+    for (size_t i = 0; i < q->n_extras; i++) {
+        text = arena_printf(d->a, "%s%s" STR_FMT, text, i ? "," : "[", STR_ARG(q->extras[i]));
+    }
+    return arena_printf(d->a, "%s%s%s", text, q->n_extras ? "]" : "", diag_specifiers_text(d, q));
+}
+
 static void requirement_tell(struct diag *d, const struct py_dist *dist,
                              const struct py_requirement *q, const char *name, const char *why)
 {
-    const char *text = arena_printf(d->a, "%s%s: %s", name, diag_specifiers_text(d, q), why);
+    const char *declared = requirement_text(d, q, name);
+    const char *text = arena_printf(d->a, "%s: %s", declared, why);
     struct diag_finding *f = diag_find(d, DIAG_NUMPY_ABI, name);
     f = f ? f : requirement_finding(d, name);
     if (diag_find(d, DIAG_REQUIREMENT_MISSING, name)) {
@@ -230,7 +242,7 @@ static void requirement_tell(struct diag *d, const struct py_dist *dist,
                               "that it loads is judged apart from that.",
                               dist->name_normal, dist->version ? dist->version : ""));
     diag_evidence(d, f, "%s", text);
-    const char *spec = diag_quote(d, arena_printf(d->a, "%s%s", name, diag_specifiers_text(d, q)));
+    const char *spec = diag_quote(d, declared);
     if (f->repairs.n == 0) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, spec),
                     "Nothing while it works; this installs what is declared.");

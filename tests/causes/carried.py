@@ -110,7 +110,7 @@ def declared(name, version):
 
 def requirements(info):
     for line in (info / "METADATA").read_text().splitlines():
-        match = re.fullmatch(r"Requires-Dist: ([\w.-]+)([^;]*)", line)
+        match = re.fullmatch(r"Requires-Dist: ([\w.-]+)(?:\[[\w.,-]+\])?([^;]*)", line)
         if match:
             yield match.group(1), match.group(2).strip()
 

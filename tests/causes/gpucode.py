@@ -513,6 +513,15 @@ def imports_of_what_is_not_there(t, bad):
                                                     "tokenizers<1,>=0.13"])
 
 
+@case("requirement-unmet", "python-dep-conflict", "torch", severity="note",
+      repair=r"pip install 'cuda-toolkit\[cublas,cudart\]==13\.0\.2'", evidence=r"cuda-toolkit\[cublas,cudart\]==13\.0\.2: not")
+def torch_without_a_package_that_is_only_extras(t, bad):
+    t.python().torch()
+    t.dist("torch", "2.5.1", [], requires=["cuda-toolkit[cublas,cudart]==13.0.2"])
+    if not bad:
+        t.dist("cuda-toolkit", "13.0.2", [])
+
+
 @case("requirement-unmet", "python-dep-conflict", "torch", severity="note", repair="pip install sympy==1.13.1",
       evidence="sympy==1.13.1: 1.14.0 is installed")
 def pin_that_is_stricter_than_needed(t, bad):

@@ -52,14 +52,14 @@ def installed(tree):
 
 
 def asked(command):
-    """{name: versions} of the requirements after each `pip install`."""
+    """{name: versions} of the requirements after each `pip install`, without their extras."""
     found = {}
     for part in re.split(r"&&|;", command):
         words = shlex.split(part)
         if "install" not in words or "pip" not in words:
             continue
         for word in words[words.index("install") + 1:]:
-            match = re.fullmatch(r"([A-Za-z][\w.-]*?)((?:[<>=!~]=?[\w.*+,<>=!~]+)?)", word)
+            match = re.fullmatch(r"([A-Za-z][\w.-]*?)(?:\[[\w.,-]+\])?((?:[<>=!~]=?[\w.*+,<>=!~]+)?)", word)
             if match:
                 found[match.group(1).lower()] = match.group(2)
     return found
