@@ -420,13 +420,15 @@ static int release_check(struct ask *k, struct gm_err *err)
     return rc < 0 ? rc : k->missing == NULL;
 }
 
-/* Whether the default builds among those that do not fit are known not to be for a platform. */
+/* Whether the builds of the package index among those that do not fit are known not to be for a
+ * platform. */
 static bool index_has_none(const struct verdict *v, const char *platform)
 {
     bool any = false;
     for (size_t i = 0; i < v->others.n; i++) {
         const struct kb_build *b = v->others.items[i].build;
-        if (b->is_default && ask_platform_fits(b, platform) != PY_NO) {
+        bool in_index = b->is_default || ask_has_text(b->index_platforms, platform);
+        if (in_index && ask_platform_fits(b, platform) != PY_NO) {
             return false;
         }
         any = any || b->is_default;
