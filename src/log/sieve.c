@@ -9,9 +9,9 @@
  * others are looked for in lines that have all the rest. */
 enum { CLAUSES_MAX = 4, FREQUENT = 4000 };
 
-/* Pairs of bytes that a line must have, one after the other: a number of a pair, from SIEVE_PAIRS
- * on of so many digits in a row, or EITHER plus a number of alternatives. What these take together
- * stands behind it, then each of them: a length and pairs again. */
+/* What a line must have, one item after the other: the number of a pair of bytes; from SIEVE_PAIRS
+ * on, a number of digits in a row; or EITHER plus a number of alternatives. After EITHER comes the
+ * length of all its alternatives, then for each one its length and its items. */
 struct wanted {
     const uint16_t *pairs;
     size_t n;
