@@ -409,7 +409,7 @@ static void judge_bindings(struct diag *d, const struct model_process *p)
         d, DIAG_DRIVER_TOO_OLD, row->module, arena_printf(d->a, "NVIDIA driver %s", driver),
         arena_printf(d->a,
                      "The NVIDIA driver %s is too old for the CUDA %s runtime in %s: "
-                     "calls of that runtime fail with error 35, calls of the driver work.",
+                     "calls to that runtime fail with error 35; calls to the driver work.",
                      driver, x.version, row->module));
     f->severity = DIAG_WARNING;
     say_too_old(d, f, &x, least, driver);
