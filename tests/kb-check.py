@@ -257,6 +257,23 @@ def check_provides(rows, areas, problems):
                 problems.append("%s: %s is not absolute" % (row["id"], folder))
 
 
+def check_packages(rows, areas, problems):
+    """One name for each manager; pip's are normalised, and belong to no other area."""
+    elsewhere = {row["package"] for row in areas["releases"] + areas["imports"]}
+    for row in rows:
+        managers = [package["manager"] for package in row["packages"]]
+        if len(managers) != len(set(managers)):
+            problems.append("%s: a manager stands twice" % row["id"])
+        for package in row["packages"]:
+            name = package["package"]
+            if package["manager"] != "pip":
+                continue
+            if name != re.sub(r"[-_.]+", "-", name).lower():
+                problems.append("%s: the package name is not normalised" % row["id"])
+            if name in elsewhere:
+                problems.append("%s: pip's %s is in releases or imports" % (row["id"], name))
+
+
 def check_repositories(rows, areas, problems):
     """One row a system and version; each vendor that a provider names has a row."""
     seen = set()
@@ -476,7 +493,7 @@ def check_words(rows, areas, problems):
 CHECKS = {"builds": check_builds, "compat": check_compat, "cudnn": check_nothing,
           "dlopen": check_dlopen, "drivers": check_drivers, "errors": check_errors,
           "engines": check_nothing, "families": check_families, "glibc": check_nothing, "gpus": check_gpus,
-          "imports": check_imports, "models": check_models, "provides": check_provides,
+          "imports": check_imports, "models": check_models, "packages": check_packages, "provides": check_provides,
           "releases": check_releases, "repositories": check_repositories, "rocm": check_rocm,
           "toolkits": check_toolkits, "traits": check_nothing, "words": check_words}
 

@@ -9,6 +9,7 @@
 #include "diag/wanted.h"
 #include "host/manager.h"
 #include "kb/libver.h"
+#include "kb/package.h"
 #include "model/package.h"
 #include "py/dist.h"
 
@@ -55,9 +56,11 @@ bool diag_is_image(struct model *m)
 /* What has to be installed first, by the distribution's own manager: "apt-get install -y X && ". */
 static const char *first_install(struct model *m, bool venv)
 {
-    const struct host_manager_words *w = host_manager_words(host_manager(m->root, m->arena));
-    const char *package = w ? venv ? w->venv : w->pip : NULL;
-    return package ? arena_printf(m->arena, "%s %s && ", w->build, package) : "";
+    enum host_manager manager = host_manager(m->root, m->arena);
+    const struct host_manager_words *w = host_manager_words(manager);
+    const struct kb_provider *v =
+        w ? kb_package_by_id(m->kb, venv ? "venv" : "pip", kb_manager_of(manager)) : NULL;
+    return v ? arena_printf(m->arena, "%s %s && ", w->build, v->package) : "";
 }
 
 /* The distribution's own Python may have no pip, and pip may refuse it (PEP 668). What is thrown

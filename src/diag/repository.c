@@ -9,18 +9,13 @@
 #include "diag/wanted.h"
 #include "host/manager.h"
 #include "kb/libver.h"
+#include "kb/package.h"
 
 bool diag_is_of_system(const struct diag *d, enum kb_manager manager)
 {
-    static const enum kb_manager own[HOST_MANAGERS] = {
-        [HOST_APT] = KB_MANAGER_APT,       [HOST_DNF] = KB_MANAGER_DNF,
-        [HOST_MICRODNF] = KB_MANAGER_DNF,  [HOST_YUM] = KB_MANAGER_DNF,
-        [HOST_ZYPPER] = KB_MANAGER_ZYPPER, [HOST_PACMAN] = KB_MANAGER_PACMAN,
-        [HOST_APK] = KB_MANAGER_DRIVER, // it has none of them
-    };
     enum host_manager system = host_manager(d->m->root, d->a);
     if (system != HOST_MANAGER_NONE) {
-        return own[system] == manager;
+        return kb_manager_of(system) == manager;
     }
     /* A system that os-release names and that has neither of them: NixOS, Void. */
     bool is_another = host_system(d->m->root, d->a).id != NULL;
@@ -113,9 +108,11 @@ static const char *add_repository(struct diag *d, const char *vendor)
     }
     const char *address = kb_fill(d->a, row->address, "{arch}", is_arm(d) ? "sbsa" : "x86_64"),
                *file = path_base(address);
-    const char *curl = row->manager == KB_MANAGER_ZYPPER || diag_has_path(d->m, "/usr/bin/curl")
-                           ? ""
-                           : arena_printf(d->a, "%s %s && ", w->build, w->curl);
+    const struct kb_provider *has_curl =
+        row->manager == KB_MANAGER_ZYPPER || diag_has_path(d->m, "/usr/bin/curl")
+            ? NULL
+            : kb_package_by_id(d->m->kb, "curl", row->manager);
+    const char *curl = has_curl ? arena_printf(d->a, "%s %s && ", w->build, has_curl->package) : "";
     switch (row->manager) {
     case KB_MANAGER_APT:
         return arena_printf(d->a, "%scurl -fsSLO %s && dpkg -i %s && apt-get update && ", curl,
@@ -130,6 +127,7 @@ static const char *add_repository(struct diag *d, const char *vendor)
     case KB_MANAGER_PIP:
     case KB_MANAGER_CONDA:
     case KB_MANAGER_PACMAN:
+    case KB_MANAGER_APK:
     case KB_MANAGER_DRIVER: break;
     }
     return "";
@@ -159,6 +157,7 @@ const char *diag_command_of(struct diag *d, enum kb_manager manager, const char 
     case KB_MANAGER_APT:
     case KB_MANAGER_DNF:
     case KB_MANAGER_PACMAN:
+    case KB_MANAGER_APK:
     case KB_MANAGER_ZYPPER: return system_command(d, manager, packages, vendor);
     case KB_MANAGER_DRIVER: break;
     }

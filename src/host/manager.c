@@ -9,16 +9,13 @@
 
 static const struct host_manager_words words[HOST_MANAGERS] = {
     [HOST_APT] = {"apt-get install", "apt-get update && apt-get install -y", "apt-get remove",
-                  "python3-pip", "python3-venv", "curl ca-certificates", false},
-    [HOST_DNF] = {"dnf install", "dnf install -y", "dnf remove", "python3-pip", NULL, "curl", true},
-    [HOST_MICRODNF] = {"microdnf install", "microdnf install -y", "microdnf remove", "python3-pip",
-                       NULL, "curl", true},
-    [HOST_YUM] = {"yum install", "yum install -y", "yum remove", "python3-pip", NULL, "curl", true},
-    [HOST_ZYPPER] = {"zypper install", "zypper --non-interactive install", "zypper remove",
-                     "python3-pip", NULL, "curl", false},
-    [HOST_PACMAN] = {"pacman -S", "pacman -Syu --noconfirm", "pacman -R", "python-pip", NULL,
-                     "curl", false},
-    [HOST_APK] = {"apk add", "apk add --no-cache", "apk del", "py3-pip", NULL, "curl", false},
+                  false},
+    [HOST_DNF] = {"dnf install", "dnf install -y", "dnf remove", true},
+    [HOST_MICRODNF] = {"microdnf install", "microdnf install -y", "microdnf remove", true},
+    [HOST_YUM] = {"yum install", "yum install -y", "yum remove", true},
+    [HOST_ZYPPER] = {"zypper install", "zypper --non-interactive install", "zypper remove", false},
+    [HOST_PACMAN] = {"pacman -S", "pacman -Syu --noconfirm", "pacman -R", false},
+    [HOST_APK] = {"apk add", "apk add --no-cache", "apk del", false},
 };
 
 /* In this order: dnf systems have a yum that is dnf, and Debian may have rpm's tools. */

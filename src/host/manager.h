@@ -21,11 +21,10 @@ enum host_manager {
 };
 
 struct host_manager_words {
-    const char *install;           // "dnf install": asks before it acts
-    const char *build;             // the same without a question, with fresh lists
-    const char *remove;            // "dnf remove"
-    const char *pip, *venv, *curl; // packages; NULL: Python's own package has it
-    bool rpm;                      // its repositories are files in /etc/yum.repos.d
+    const char *install; // "dnf install": asks before it acts
+    const char *build;   // the same without a question, with fresh lists
+    const char *remove;  // "dnf remove"
+    bool rpm;            // its repositories are files in /etc/yum.repos.d
 };
 
 /* What is installed below a root; else what its os-release says is usual. */

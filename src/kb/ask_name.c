@@ -125,7 +125,7 @@ int form_error(struct ask *k, struct gm_err *err)
 static const char *const manager_titles[] = {
     [KB_MANAGER_PIP] = "pip",       [KB_MANAGER_APT] = "apt",       [KB_MANAGER_DNF] = "dnf",
     [KB_MANAGER_CONDA] = "conda",   [KB_MANAGER_DRIVER] = "driver", [KB_MANAGER_PACMAN] = "pacman",
-    [KB_MANAGER_ZYPPER] = "zypper",
+    [KB_MANAGER_ZYPPER] = "zypper", [KB_MANAGER_APK] = "apk",
 };
 
 /* A vendor's repository for SUSE has the RPM packages that its others have, by the same names. */

@@ -20,6 +20,7 @@
  *   gpus      the compute capability or gfx target of a GPU
  *   imports   what `import PACKAGE` does, step by step, per version of the package
  *   models    memory and compute types of speech models
+ *   packages  what a manager calls a thing to be installed
  *   provides  which package brings a library, and in which folder
  *   releases  what the releases of packages declare (written by scripts/kb-refresh)
  *   sizes     how large packages are in the package index
@@ -209,6 +210,7 @@ enum kb_manager {
     KB_MANAGER_DRIVER,
     KB_MANAGER_PACMAN,
     KB_MANAGER_ZYPPER, // RPM packages of a vendor's repository stand as those of dnf
+    KB_MANAGER_APK,
 };
 
 struct kb_provider {
@@ -234,6 +236,14 @@ struct kb_provide {
     int major;                    // of the SONAME, -1 if it has none that counts
     int cuda_major;               // -1: not bound to one
     const struct kb_provider *providers; // the most usual first
+    size_t n_providers;
+    struct kb_origin origin;
+};
+
+/* A thing that is not a library, and its name in each manager that is known to have it. */
+struct kb_package {
+    const char *id;
+    const struct kb_provider *providers; // manager, package and systems alone
     size_t n_providers;
     struct kb_origin origin;
 };
@@ -554,6 +564,10 @@ struct kb_imports {
     const struct kb_import *rows;
     size_t n;
 };
+struct kb_packages {
+    const struct kb_package *rows;
+    size_t n;
+};
 struct kb_provides {
     const struct kb_provide *rows;
     size_t n;
@@ -637,6 +651,7 @@ enum kb_area {
     KB_AREA_GPUS,
     KB_AREA_IMPORTS,
     KB_AREA_MODELS,
+    KB_AREA_PACKAGES,
     KB_AREA_PROVIDES,
     KB_AREA_RELEASES,
     KB_AREA_REPOSITORYS,
@@ -690,6 +705,7 @@ int kb_open(struct kb *kb, struct arena *a, struct root *root, const char *folde
  * GM_ERR_FORMAT if it or a row of it is wrong. The embedded areas never fail. */
 int kb_dlopens(struct kb *kb, struct kb_dlopens *ret, struct gm_err *err) GM_CHECK;
 int kb_imports(struct kb *kb, struct kb_imports *ret, struct gm_err *err) GM_CHECK;
+int kb_packages(struct kb *kb, struct kb_packages *ret, struct gm_err *err) GM_CHECK;
 int kb_provides(struct kb *kb, struct kb_provides *ret, struct gm_err *err) GM_CHECK;
 int kb_families(struct kb *kb, struct kb_families *ret, struct gm_err *err) GM_CHECK;
 int kb_compats(struct kb *kb, struct kb_compats *ret, struct gm_err *err) GM_CHECK;

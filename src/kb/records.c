@@ -77,8 +77,8 @@ static const char *const when_words[] = {"always", "after-failure", "path-loaded
                                          "gpu",    "no-gpu",        NULL};
 static const char *const missing_words[] = {"fail", "stop", "skip", "warn", NULL};
 static const char *const role_words[] = {"library", "application", "part", NULL};
-static const char *const manager_words[] = {"pip",    "apt",    "dnf",    "conda",
-                                            "driver", "pacman", "zypper", NULL};
+static const char *const manager_words[] = {"pip",    "apt",    "dnf", "conda", "driver",
+                                            "pacman", "zypper", "apk", NULL};
 static const char *const rule_words[] = {"same-version", "same-origin", "not-older", NULL};
 
 /* ------------------------------------------------------------------ the records */
@@ -188,6 +188,22 @@ static const struct field provide_fields[] = {
     ORIGIN(struct kb_provide),
 };
 static const struct record provide_record = RECORD(struct kb_provide, provide_fields);
+
+/* Its providers are those of a library with fewer keys. */
+static const struct field named_fields[] = {
+    WORD(struct kb_provider, "manager", manager, manager_words),
+    TEXT(struct kb_provider, "package", package),
+    TEXTS_OPT(struct kb_provider, "systems", systems),
+};
+static const struct record named_record = RECORD(struct kb_provider, named_fields);
+
+static const struct field named_row_fields[] = {
+    TEXT(struct kb_package, "id", id),
+    {"packages", FIELD_LIST, AT(struct kb_package, providers),
+     .count_offset = offsetof(struct kb_package, n_providers), .record = &named_record},
+    ORIGIN(struct kb_package),
+};
+static const struct record named_row_record = RECORD(struct kb_package, named_row_fields);
 
 static const struct field family_fields[] = {
     TEXT(struct kb_family, "id", id),
@@ -498,6 +514,7 @@ const struct area kb_areas[KB_AREAS] = {
     [KB_AREA_GPUS] = {"gpus", &gpu_record, gpu_check},
     [KB_AREA_IMPORTS] = {"imports", &import_record, import_check},
     [KB_AREA_MODELS] = {"models", &model_record, NULL},
+    [KB_AREA_PACKAGES] = {"packages", &named_row_record, NULL},
     [KB_AREA_PROVIDES] = {"provides", &provide_record, NULL},
     [KB_AREA_RELEASES] = {"releases", &release_record, NULL},
     [KB_AREA_REPOSITORYS] = {"repositories", &repository_record, NULL},

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "kb/package.h"
 #include "log/internal.h"
 #include "py/requirement.h"
 
@@ -103,58 +104,6 @@ static bool is_installable(const char *package)
     return true;
 }
 
-/* Packages that the knowledge base has no releases of, and whose modules have the same name. Not
- * those that PyPI has under it for something else, or not at all: apex, cudf, detectron2. */
-static const char *const known_packages[] = {
-    "accelerate",
-    "auto-gptq",
-    "causal-conv1d",
-    "datasets",
-    "dlib",
-    "einops",
-    "exllamav2",
-    "faiss-cpu",
-    "faiss-gpu",
-    "flash-attn",
-    "gradio",
-    "gsplat",
-    "jax",
-    "jaxlib",
-    "keras",
-    "librosa",
-    "lightgbm",
-    "mamba-ssm",
-    "mmcv",
-    "mmcv-full",
-    "numba",
-    "open3d",
-    "optimum",
-    "paddlepaddle",
-    "paddlepaddle-gpu",
-    "peft",
-    "pip",
-    "pycuda",
-    "pytorch-lightning",
-    "sageattention",
-    "scipy",
-    "sentence-transformers",
-    "setuptools",
-    "sgl-kernel",
-    "speechbrain",
-    "spconv",
-    "stable-ts",
-    "tensorflow-gpu",
-    "timm",
-    "torch-cluster",
-    "torch-geometric",
-    "torch-scatter",
-    "torch-sparse",
-    "torchtext",
-    "triton",
-    "unsloth",
-    "wheel",
-};
-
 /* Whether what the name stands for is known to be the package that is meant: a log can name any
  * package of the index, and whoever wrote it could have put that there. */
 static bool is_known_package(const struct log_matched *m, const char *value)
@@ -163,10 +112,7 @@ static bool is_known_package(const struct log_matched *m, const char *value)
     struct kb_imports imports;
     struct str name = {value, strcspn(value, "=<>~!@[,")};
     const char *normal = py_name_normal(m->a, name);
-    bool known = false;
-    for (size_t i = 0; i < sizeof known_packages / sizeof *known_packages && !known; i++) {
-        known = strcmp(normal, known_packages[i]) == 0;
-    }
+    bool known = kb_package_is_known(m->rules->kb, normal, KB_MANAGER_PIP);
     if (!known && kb_releases(m->rules->kb, &releases, NULL) == 0) {
         for (size_t i = 0; i < releases.n && !known; i++) {
             known = strcmp(normal, releases.rows[i].package) == 0;

@@ -2,6 +2,7 @@
  * manager, and elsewhere the packages and their manager have other names. */
 #include <string.h>
 
+#include "kb/package.h"
 #include "log/internal.h"
 
 /* ------------------------------------------------------------------ the distribution */
@@ -38,42 +39,48 @@ enum kb_manager log_manager(const struct log_matched *m)
 
 /* ------------------------------------------------------------------ commands */
 
-/* Packages by their names in Debian. NULL: no package of that manager was read.
- *
- * nvidia-container-toolkit, libnvidia-container-tools: NVIDIA Container Toolkit, "Installing the
- * NVIDIA Container Toolkit" (apt, dnf, zypper); Arch Linux, extra/nvidia-container-toolkit and
- * extra/libnvidia-container. Headers: "kernel-devel-$(uname -r)" as dkms(8)'s README has it for
- * Fedora and RHEL; Arch Linux, core/linux-headers. intel-compute-runtime: Arch Linux,
- * extra/intel-compute-runtime. */
-static const struct {
-    const char *apt, *dnf, *pacman, *zypper;
-} packages[] = {
-    {"nvidia-container-toolkit", "nvidia-container-toolkit", "nvidia-container-toolkit",
-     "nvidia-container-toolkit"},
-    {"libnvidia-container-tools", "libnvidia-container-tools", "libnvidia-container",
-     "libnvidia-container-tools"},
-    {"linux-headers-$(uname -r)", "kernel-devel-$(uname -r)", "linux-headers", NULL},
-    {"intel-opencl-icd", NULL, "intel-compute-runtime", NULL},
-    {"clinfo", "clinfo", "clinfo", "clinfo"},
-    {"ocl-icd-libopencl1", "ocl-icd", "ocl-icd", NULL},
-    {"{apt}", "{apt}", "{apt}", "{apt}"}, // which provided_field() fills by the manager
-};
-
-static const char *package_name(size_t row, enum kb_manager manager)
+/* Whether the distribution that the text names has the package in its own repositories. */
+static bool is_of_system(const struct log_matched *m, const struct kb_provider *v)
 {
-    return manager == KB_MANAGER_DNF      ? packages[row].dnf
-           : manager == KB_MANAGER_PACMAN ? packages[row].pacman
-                                          : packages[row].zypper;
+    bool has = v->systems.n == 0;
+    for (size_t i = 0; i < m->n_facts; i++) {
+        for (size_t k = 0; k < v->systems.n && !has; k++) {
+            has = log_fact_field(m->facts[i], v->systems.items[k]) != NULL;
+        }
+    }
+    return has;
 }
 
-/* Cuts a package off the list, and what it is called elsewhere; NULL: not known. */
-static const char *package_take(struct str *list, enum kb_manager manager)
+/* Cuts a package off the list; whether it was there. */
+static bool package_cut(struct str *list, const char *package)
 {
-    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
-        size_t n = strlen(packages[i].apt);
-        if (str_starts(*list, packages[i].apt) && (list->n == n || list->s[n] == ' ')) {
-            *list = (struct str){list->s + n, list->n - n};
-            return package_name(i, manager);
+    size_t n = strlen(package);
+    if (!str_starts(*list, package) || (list->n > n && list->s[n] != ' ')) {
+        return false;
+    }
+    *list = (struct str){list->s + n, list->n - n};
+    return true;
+}
+
+/* Cuts a package by its name in Debian off the list, and what it is called elsewhere; NULL: not
+ * known. */
+static const char *package_take(const struct log_matched *m, struct str *list,
+                                enum kb_manager manager)
+{
+    static const char by_manager[] = "{apt}"; // which provided_field() fills
+    struct kb_packages known;
+    struct gm_err err;
+    if (package_cut(list, by_manager)) {
+        return by_manager;
+    }
+    if (kb_packages(m->rules->kb, &known, &err) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < known.n; i++) {
+        const struct kb_provider *debian = kb_package_of(&known.rows[i], KB_MANAGER_APT);
+        if (debian && package_cut(list, debian->package)) {
+            const struct kb_provider *v = kb_package_of(&known.rows[i], manager);
+            return v && is_of_system(m, v) ? v->package : NULL;
         }
     }
     return NULL;
@@ -112,7 +119,7 @@ static const char *installs(const struct log_matched *m, struct str list, enum k
             list = (struct str){list.s + 3, list.n - 3};
             continue;
         }
-        const char *name = package_take(&list, manager);
+        const char *name = package_take(m, &list, manager);
         if (!name) {
             return NULL;
         }

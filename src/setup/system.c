@@ -5,48 +5,41 @@
 
 #include "base/str.h"
 #include "host/manager.h"
+#include "kb/package.h"
 #include "setup/internal.h"
 
-/* ------------------------------------------------------------------ by the distribution's manager
+/* ------------------------------------------------------------------ by the system's manager */
+
+/* What the system's own manager calls it; NULL: not known, or only others of that manager have it.
  */
-
-/* g++ and gcc-c++ bring the C compiler: BUILDING.md of Node.js, "Unix prerequisites". */
-static const char *const compilers[HOST_MANAGERS] = {
-    [HOST_APT] = "g++",     [HOST_DNF] = "gcc-c++",    [HOST_MICRODNF] = "gcc-c++",
-    [HOST_YUM] = "gcc-c++", [HOST_ZYPPER] = "gcc-c++", [HOST_PACMAN] = "gcc",
-};
-
-/* README.md of openai/whisper, "Setup"; Fedora's by packages.fedoraproject.org, ffmpeg-free. */
-static const char *const ffmpegs[HOST_MANAGERS] = {
-    [HOST_APT] = "ffmpeg",
-    [HOST_DNF] = "ffmpeg-free",
-    [HOST_PACMAN] = "ffmpeg",
-};
-
-/* Only Fedora has ffmpeg-free in its own repositories. */
-static bool has_package(const struct host *h, const char *package)
-{
-    return package && (strcmp(package, "ffmpeg-free") != 0 || host_is(h, "fedora"));
-}
-
-/* The command that installs the system's package of the machine's manager. In a container there is
- * no sudo. */
-static void system_install(struct planner *p, struct setup_step *s, const char *const *packages)
+static const char *system_package(struct planner *p, const char *id)
 {
     const struct host *h = p->m->host;
-    const struct host_manager_words *w = host_manager_words(h->manager);
-    if (!w || p->plan->windows || !has_package(h, packages[h->manager])) {
+    const struct kb_provider *v = kb_package_by_id(p->q->kb, id, kb_manager_of(h->manager));
+    bool has = v && v->systems.n == 0;
+    for (size_t i = 0; v && i < v->systems.n && !has; i++) {
+        has = host_is(h, v->systems.items[i]);
+    }
+    return has ? v->package : NULL;
+}
+
+/* The command that installs it. In a container there is no sudo. */
+static void system_install(struct planner *p, struct setup_step *s, const char *id)
+{
+    const struct host_manager_words *w = host_manager_words(p->m->host->manager);
+    const char *package = system_package(p, id);
+    if (!w || p->plan->windows || !package) {
         return;
     }
     bool inside = setup_is_container(p);
     setup_command_add(p, s,
                       arena_printf(p->a, "%s%s %s", inside ? "" : "sudo ",
-                                   inside ? w->build : w->install, packages[h->manager]));
+                                   inside ? w->build : w->install, package));
 }
 
 void setup_compiler_add(struct planner *p, struct setup_step *s)
 {
-    system_install(p, s, compilers);
+    system_install(p, s, "cxx-compiler");
 }
 
 /* ------------------------------------------------------------------ programs */
@@ -90,16 +83,16 @@ void setup_program_step(struct planner *p)
     }
     struct setup_step *s =
         setup_step_new(p, SETUP_RUNTIME, arena_printf(p->a, "Install %s", t->name));
-    if (strcmp(t->name, "ffmpeg") == 0) {
-        system_install(p, s, ffmpegs);
-    }
+    system_install(p, s, t->name);
     s->why = arena_printf(p->a, "In %s, %s", p->plan->app, t->says);
     s->seen = arena_printf(p->a, "%s -version prints a version.", t->name);
     // The images of --script dockerfile are Debian's.
-    s->image = arena_printf(p->a,
-                            "apt-get update && apt-get install -y --no-install-recommends %s "
-                            "&& rm -rf /var/lib/apt/lists/*",
-                            t->name);
+    const struct kb_provider *debian = kb_package_by_id(p->q->kb, t->name, KB_MANAGER_APT);
+    s->image = debian ? arena_printf(p->a,
+                                     "apt-get update && apt-get install -y "
+                                     "--no-install-recommends %s && rm -rf /var/lib/apt/lists/*",
+                                     debian->package)
+                      : NULL;
     s->to_do = true;
 }
 

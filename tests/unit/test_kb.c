@@ -12,6 +12,7 @@
 
 #include "kb/kb.h"
 #include "kb/libver.h"
+#include "kb/package.h"
 #include "py/version.h"
 
 struct fixture {
@@ -480,6 +481,38 @@ static void nvrtc_names_its_builtins(void **state)
     version_is(KB_VERSION_NVRTC, &cut, sizeof cut, NULL, "unknown");
 }
 
+/* A thing has one name for each manager, and none where no row gives it one. */
+static void a_manager_has_its_own_name_for_a_package(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        enum host_manager manager;
+        const char *id, *expected, *system;
+    } cases[] = {
+        {HOST_APT, "cxx-compiler", "g++", NULL},
+        {HOST_MICRODNF, "cxx-compiler", "gcc-c++", NULL},
+        {HOST_PACMAN, "cxx-compiler", "gcc", NULL},
+        {HOST_APK, "cxx-compiler", NULL, NULL},
+        {HOST_DNF, "ffmpeg", "ffmpeg-free", "fedora"},
+        {HOST_ZYPPER, "ffmpeg", NULL, NULL},
+        {HOST_APK, "pip", "py3-pip", NULL},
+        {HOST_DNF, "venv", NULL, NULL}, // Python's own package has it
+        {HOST_MANAGER_NONE, "curl", NULL, NULL},
+        {HOST_APT, "accelerate", NULL, NULL}, // pip's alone
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct kb_provider *v =
+            kb_package_by_id(&f->kb, cases[i].id, kb_manager_of(cases[i].manager));
+        const char *system = v && v->systems.n ? v->systems.items[0] : NULL;
+        assert_string_equal(v ? v->package : "none",
+                            cases[i].expected ? cases[i].expected : "none");
+        assert_string_equal(system ? system : "any", cases[i].system ? cases[i].system : "any");
+    }
+    assert_true(kb_package_is_known(&f->kb, "accelerate", KB_MANAGER_PIP));
+    assert_false(kb_package_is_known(&f->kb, "apex", KB_MANAGER_PIP));
+    assert_false(kb_package_is_known(&f->kb, "clinfo", KB_MANAGER_PIP)); // apt's
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +521,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_release_has_one_import_row, setup, teardown),
         cmocka_unit_test_setup_teardown(steps_are_enums_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(an_unknown_number_is_not_zero, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_manager_has_its_own_name_for_a_package, setup, teardown),
         cmocka_unit_test_setup_teardown(rows_of_a_folder_are_added_and_replace, setup, teardown),
         cmocka_unit_test_setup_teardown(a_wrong_file_is_named_with_its_row, setup, teardown),
         cmocka_unit_test_setup_teardown(a_step_must_have_what_its_kind_needs, setup, teardown),
