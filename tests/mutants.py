@@ -6,8 +6,11 @@
 A copy of the sources is made in DIR (build-mutants) and built once. Each mutant is one change of one
 line of C: an operator (< <=, == !=, && ||, + -), a negated condition, a number one larger, or a
 `return` of success that fails. It is built; what does not compile, or compiles to the same bytes, is
-no mutant and another one is drawn. Then the suites run, the quickest first, until one fails: the
-mutant is killed by it. One that no suite notices has survived: it is printed as a diff, to be judged.
+no mutant and another one is drawn. Then the suites of its room run, the quickest first, until one
+prints its first failure: the mutant is killed by it. One that no suite notices has survived: it is
+printed as a diff, to be judged.
+
+The suites are those of `make test` that ask the room, with its commands and the seed of the commit.
 
 The last line is `N passed, N failed`: killed and survived. The status is 0 when nine in ten were
 killed. A seed gives the same mutants for the same sources.
@@ -18,33 +21,48 @@ import difflib
 import os
 import random
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 
+import run
+import seeding
+
 TOP = Path(__file__).resolve().parent.parent
-PY = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 NOT_COPIED = shutil.ignore_patterns(".git", "__pycache__", ".*_cache")
 BUILT = shutil.ignore_patterns("build", "build-*", "dist")    # at the top: kb/failures has a build-...
 WANTED = 0.9
-LIMIT_S = 900
+BUILD_LIMIT_S = 900
+PATIENCE = 2  # times the limit of a suite, which is for a machine with nothing else to do
 
 ROOMS = ["ldso", "elf", "diag", "plan", "apply", "log", "image"]
 
-# Each room's suites, the one that most likely notices first; all of them are part of `make test`.
-LOADER = ["why", "worlds-few", "trees-check", "causes", "cpu", "bounded", "hostile-files"]
-VERDICT = ["causes", "trees-check", "tree-causes", "report", "plan", "commands", "unseen"]
+# Each room's suites after the unit tests, by the time they take; all of them are in `make test`.
+LOADER = ["why", "cpu", "worlds-few", "image-findings", "trees", "tree-causes", "container-settings",
+          "unseen", "trees-check", "causes", "hostile-files", "cdi", "bounded", "snapshot"]
+VERDICT = ["report", "commands", "json-schema", "tree-causes", "cli", "image-findings", "unseen",
+           "trees-check", "causes", "plan", "setup", "choose"]
 SUITES = {
     "elf": LOADER,
     "ldso": LOADER,
-    "diag": [*VERDICT, "image-findings", "cli"],
-    "plan": ["plan", "commands", "launcher", "causes", "choose"],
-    "apply": ["mend-apply", "acting", "killed", "commands", "swapped", "api"],
-    "log": ["explain-command", "explain-generality", "explain", "explain-words"],
-    "image": ["image-layers", "image-findings", "container-settings", "hostile-forms"],
+    "diag": ["windows-host", "windows-check", "fleet-report", *VERDICT, "windows-replay"],
+    "plan": ["commands", "json-schema", "windows-check", "mend-apply", "api", "plan", "causes",
+             "setup", "launcher", "choose"],
+    "apply": ["setup-apply", "swapped", "commands", "mend-apply", "acting", "api", "variants",
+              "launcher", "killed"],
+    "log": ["explain-command", "printed-python", "windows-explain", "kb-failures",
+            "explain-commands", "explain-words", "explain-documents", "explain-generality",
+            "explain-runnable", "explain", "explain-noise", "explain-repairs", "explain-dressed"],
+    "image": ["managers", "image-layers", "image-findings", "container-settings",
+              "hostile-forms", "unseen"],
 }
+OF_SUITES = {suite.name: suite for suite in run.SUITES}
 
 OPERATORS = [
     (r"(?<![<>=!+\-*/&|^%-])<(?![<=])(?=\s)", "<="),
@@ -122,32 +140,65 @@ def candidates(folder, rooms):
     return found
 
 
-def run(command, folder, limit_s=LIMIT_S):
-    """Whether it succeeds. A mutant that never ends is noticed as well."""
-    child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             start_new_session=True)
-    try:
-        output, _ = child.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, 9)
-        child.communicate()
-        return False, b"took longer than its limit"
-    return child.returncode == 0, output
+def done(command, folder):
+    """Whether it succeeds, and what it says."""
+    child = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, timeout=BUILD_LIMIT_S)
+    return child.returncode == 0, child.stdout
 
 
-def suite_command(suite):
+def suite_command(suite, build):
     if suite == "unit":
-        return ["meson", "test", "-C", "build", "--no-rebuild", "--no-stdsplit", "-t", "4"]
-    return [PY, "tests/run.py", "--build", "build", "--jobs", "1", "--only", suite]
+        return f"meson test -C {build} --no-rebuild --no-stdsplit --maxfail 1 -t 4"
+    return OF_SUITES[suite].command.format(exe=f"{build}/gpumend", build=build,
+                                           py=shlex.quote(run.PY))
+
+
+def failure_of(suite, folder):
+    """The first failure of a suite, which ends it, or None. What it then leaves behind is removed."""
+    with tempfile.TemporaryDirectory(prefix="mutant-", ignore_cleanup_errors=True) as scratch:
+        os.chmod(scratch, 0o755)  # some suites act as another user
+        return failure_in(scratch, suite, folder)
+
+
+def failure_in(scratch, suite, folder):
+    env = {"GPUMEND_SEED": str(seeding.of_commit()), **os.environ, "PYTHONUTF8": "1",
+           "PYTHONUNBUFFERED": "1", "TMPDIR": scratch}
+    command = suite_command(suite, shlex.quote(str(folder / "build")))
+    child = subprocess.Popen(["/bin/sh", "-c", command], cwd=folder, text=True,
+                             env=env, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             errors="backslashreplace", start_new_session=True)
+    late = threading.Event()
+
+    def end():
+        late.set()
+        os.killpg(child.pid, signal.SIGKILL)
+
+    timer = threading.Timer(PATIENCE * OF_SUITES[suite].limit_s, end)
+    timer.start()
+    lines = []
+    try:
+        for line in child.stdout:
+            lines.append(line.rstrip("\n"))
+            if run.FAILURE.search(line):
+                return line.strip()
+        counts, problem = run.judged(run.counts_of(lines), child.wait(), late.is_set())
+        return problem or (f"{counts.failed} failed" if counts.failed else None)
+    finally:
+        timer.cancel()
+        if child.poll() is None:
+            end()
+        child.stdout.close()
+        child.wait()
 
 
 def killer(folder, room):
-    """The suite that notices, or None."""
+    """The suite that notices and what it says, or None."""
     for suite in ["unit", *SUITES.get(room, VERDICT)]:
-        passed, _ = run(suite_command(suite), folder)
-        if not passed:
-            return suite
+        failure = failure_of(suite, folder)
+        if failure:
+            return suite, failure
     return None
 
 
@@ -159,7 +210,7 @@ def prepared(folder):
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(TOP, folder, symlinks=True, ignore=left_out)
     for command in (["meson", "setup", "build"], ["ninja", "-C", "build"]):
-        passed, output = run(command, folder)
+        passed, output = done(command, folder)
         if not passed:
             sys.exit(f"{' '.join(command)} failed:\n{output.decode(errors='replace')[-2000:]}")
 
@@ -167,7 +218,7 @@ def prepared(folder):
 def unmutated_pass(folder, rooms):
     """Suites that fail without any change would kill every mutant."""
     wrong = [s for s in dict.fromkeys(["unit", *(s for r in rooms for s in SUITES.get(r, VERDICT))])
-             if not run(suite_command(s), folder)[0]]
+             if failure_of(s, folder)]
     if wrong:
         sys.exit("these fail without any change: " + ", ".join(wrong))
 
@@ -203,15 +254,17 @@ def main():
         mutant = [*lines[:number], text, *lines[number + 1:]]
         (folder / path).write_text("\n".join(mutant), encoding="utf-8")
         try:
-            built, _ = run(["ninja", "-C", "build"], folder)
+            built, _ = done(["ninja", "-C", "build", "gpumend"], folder)
             if not built or exe.read_bytes() == original:
                 continue
             started = time.monotonic()
-            suite = killer(folder, room)
+            built, _ = done(["ninja", "-C", "build"], folder)
+            found = killer(folder, room) if built else ("the build", "it fails")
             what = f"{path}:{number + 1}: {lines[number].strip()}  ->  {text.strip()}"
-            if suite:
+            if found:
                 killed += 1
-                print(f"killed by {suite} ({time.monotonic() - started:.0f} s): {what}", flush=True)
+                print(f"killed by {found[0]} ({time.monotonic() - started:.0f} s): {what}\n"
+                      f"    {found[1][:200]}", flush=True)
             else:
                 survived += 1
                 print(f"SURVIVED ({time.monotonic() - started:.0f} s): {what}\n"
