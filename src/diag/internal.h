@@ -392,6 +392,24 @@ bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who);
  * requires: that is said, with the repair, and true (overwritten.c). */
 bool diag_repair_overwritten(struct diag *d, struct diag_finding *f, const char *path);
 
+/* The libcuda of a process; NULL: none is loaded. */
+const struct ldso_object *diag_libcuda_of(const struct model_process *p);
+
+/* A forward-compatibility libcuda. */
+struct diag_compat {
+    const char *path;    // real path of a forward-compatibility libcuda
+    const char *version; // or NULL
+    struct host_compat note;
+};
+
+/* Whether the object is one. */
+bool diag_compat_of(struct diag *d, const struct ldso_object *o, struct diag_compat *ret);
+
+/* Findings about it: one that must not be used here; none is found although the driver has one
+ * (driver_library.c). */
+void diag_judge_compat(struct diag *d, const struct model_process *p);
+void diag_judge_not_on_path(struct diag *d, const struct model_process *p);
+
 /* Before the rules: where the target's programs find the driver's libcuda outside of the usual
  * places, the model's host is one whose GPUs can be used (libcuda.c). */
 void diag_see_own_libcuda(struct diag *d);

@@ -55,6 +55,9 @@ void diag_windows_add_amd_repair(struct diag_windows *n, struct diag_windows_fin
 void diag_windows_judge_first_use(struct diag_windows *n);
 bool diag_windows_is_cuda_build(struct diag_windows *n); // ctranslate2's
 
+/* windows_cudnn.c */
+void diag_windows_judge_cudnn(struct diag_windows *n);
+
 /* windows_gfx.c */
 void diag_windows_judge_gfx(struct diag_windows *n);
 

@@ -7,8 +7,6 @@
 #include "elf/names.h"
 #include "elf/tables.h"
 
-enum { NOTES_MAX = 4096, VERSIONS_MAX = 1 << 16 };
-
 /* Entries between a table's beginning and the end of so many bytes. */
 static uint32_t entries_to(uint64_t end, uint64_t begin, size_t entry)
 {
@@ -22,30 +20,6 @@ static struct elf_table table_at(const struct elf_image *e, uint64_t offset, siz
                           .n = entries_to(e->size, offset, entry)};
     t.near = t.n_near ? e->data + offset : NULL;
     return t;
-}
-
-bool elf_offset_of(const struct elf_image *e, uint64_t vaddr, uint64_t *ret_offset)
-{
-    for (size_t i = 0; i < e->n_segments; i++) {
-        const struct elf_segment *s = &e->segments[i];
-        if (s->type == PT_LOAD && vaddr >= s->vaddr && vaddr - s->vaddr < s->filesz) {
-            uint64_t delta = vaddr - s->vaddr;
-            if (s->offset > UINT64_MAX - delta) {
-                return false;
-            }
-            *ret_offset = s->offset + delta;
-            return true;
-        }
-    }
-    return false;
-}
-
-const char *elf_string_checked(const struct elf_image *e, uint64_t offset)
-{
-    if (!e->strtab || offset >= e->strtab_size) {
-        return NULL;
-    }
-    return text_at(e, e->strtab + offset, e->strtab_size - offset);
 }
 
 static struct elf_segment segment_at(const struct elf_image *e, const unsigned char *p)
@@ -254,16 +228,6 @@ static void place_tables(struct elf_image *e, const struct dynamic *d)
 
 enum { FIRST_READ = 4096, VERSIONS_ROOM = 512, MAP_ROOM = 2048 };
 
-static const unsigned char *whole_file(const struct elf_image *e)
-{
-    struct elf_source *s = e->source;
-    if (!s->asked) {
-        s->asked = true;
-        s->whole = s->map(s, e->size);
-    }
-    return s->whole;
-}
-
 static bool read_first(struct elf_image *e)
 {
     struct elf_source *s = e->source;
@@ -274,12 +238,6 @@ static bool read_first(struct elf_image *e)
     e->data = s->head;
     e->near = n;
     return true;
-}
-
-const unsigned char *elf_far_bytes(const struct elf_image *e, uint64_t offset)
-{
-    const unsigned char *whole = e->source ? whole_file(e) : NULL;
-    return whole ? whole + offset : NULL;
 }
 
 /* Where the tables of symbols end, as linkers lay them out: the versions, small, come last. */
@@ -308,7 +266,8 @@ static void fetch_tables(struct elf_image *e)
         return;
     }
     end += MAP_ROOM; // costs nothing there
-    const unsigned char *p = end < e->size && !s->asked ? s->map(s, (size_t)end) : whole_file(e);
+    const unsigned char *p =
+        end < e->size && !s->asked ? s->map(s, (size_t)end) : elf_far_bytes(e, 0);
     if (p) {
         e->data = p;
         e->near = p == s->whole ? e->size : (size_t)end;
@@ -467,127 +426,11 @@ void elf_image_parse_source(struct arena *a, struct elf_source *source, size_t s
                             struct elf_image *ret)
 {
     *ret = (struct elf_image){.size = size, .source = source};
-    if (!read_first(ret) && whole_file(ret)) {
+    if (!read_first(ret) && elf_far_bytes(ret, 0)) {
         ret->data = source->whole;
         ret->near = size;
     }
     image_parse(a, ret);
-}
-
-/* ------------------------------------------------------------------ notes */
-
-static size_t note_pad(size_t n, size_t align)
-{
-    return (n + align - 1) & ~(align - 1);
-}
-
-bool elf_notes(const struct elf_image *e, void (*visit)(const struct elf_note *, void *), void *arg)
-{
-    size_t budget = NOTES_MAX;
-    for (size_t i = 0; i < e->n_segments; i++) {
-        const struct elf_segment *s = &e->segments[i];
-        const unsigned char *p = s->type == PT_NOTE ? elf_bytes(e, s->offset, s->filesz) : NULL;
-        size_t align = s->align == 8 ? 8 : 4;
-        for (size_t at = 0; p && s->filesz - at >= 12 && budget; budget--) {
-            uint32_t namesz = elf_u32(e, p + at), descsz = elf_u32(e, p + at + 4);
-            size_t room = (size_t)s->filesz - at - 12;
-            size_t desc_at = note_pad(12 + (size_t)namesz, align) - 12;
-            if (namesz > room || desc_at > room || descsz > room - desc_at) {
-                break;
-            }
-            struct str owner = {(const char *)p + at + 12, namesz};
-            if (owner.n && owner.s[owner.n - 1] == '\0') {
-                owner.n--;
-            }
-            struct elf_note note = {
-                owner, elf_u32(e, p + at + 8), {(const char *)p + at + 12 + desc_at, descsz}};
-            visit(&note, arg);
-            size_t step = note_pad(12 + desc_at + descsz, align);
-            if (step > s->filesz - at) {
-                break;
-            }
-            at += step;
-        }
-    }
-    return budget > 0;
-}
-
-/* ------------------------------------------------------------------ versions */
-
-/* How many Vernaux there are, for the memory they take: a damaged table may have fewer. */
-static size_t count_version_needs(const struct elf_image *e)
-{
-    size_t n = 0;
-    uint64_t at = e->verneed;
-    for (uint64_t i = 0; at && i < e->n_verneed && n < VERSIONS_MAX; i++) {
-        const unsigned char *p = elf_bytes(e, at, sizeof(Elf64_Verneed));
-        uint32_t next = p ? elf_u32(e, p + 12) : 0;
-        n += p ? elf_u16(e, p + 2) : 0;
-        if (next == 0) {
-            break;
-        }
-        at += next;
-    }
-    size_t most = e->size / sizeof(Elf64_Vernaux);
-    return n < most ? n : most;
-}
-
-void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_versions *ret)
-{
-    VEC(struct elf_version_need) needs = {0};
-    VEC(struct elf_version_def) defs = {0};
-    bool damaged = false;
-    uint64_t at = e->verneed;
-    needs.cap = count_version_needs(e);
-    needs.items = arena_array(a, needs.cap, sizeof *needs.items);
-    for (uint64_t i = 0; at && i < e->n_verneed && needs.n < VERSIONS_MAX; i++) {
-        const unsigned char *p = elf_bytes(e, at, sizeof(Elf64_Verneed));
-        const char *file = p ? elf_string(e, elf_u32(e, p + 4)) : NULL;
-        if (!p || !file) {
-            damaged = true;
-            break;
-        }
-        uint64_t aux = at + elf_u32(e, p + 8);
-        for (uint16_t left = elf_u16(e, p + 2); left && needs.n < VERSIONS_MAX; left--) {
-            const unsigned char *q = elf_bytes(e, aux, sizeof(Elf64_Vernaux));
-            const char *name = q ? elf_string(e, elf_u32(e, q + 8)) : NULL;
-            if (!q || !name) {
-                damaged = true;
-                break;
-            }
-            VEC_PUSH(a, &needs,
-                     (struct elf_version_need){file, name, elf_u32(e, q), elf_u16(e, q + 4),
-                                               elf_u16(e, q + 6) & 0x7fff});
-            if (elf_u32(e, q + 12) == 0) {
-                break;
-            }
-            aux += elf_u32(e, q + 12);
-        }
-        if (elf_u32(e, p + 12) == 0) {
-            break;
-        }
-        at += elf_u32(e, p + 12);
-    }
-    at = e->verdef;
-    for (uint64_t i = 0; at && i < e->n_verdef && defs.n < VERSIONS_MAX; i++) {
-        const unsigned char *p = elf_bytes(e, at, sizeof(Elf64_Verdef));
-        const unsigned char *q =
-            p ? elf_bytes(e, at + elf_u32(e, p + 12), sizeof(Elf64_Verdaux)) : NULL;
-        const char *name = q ? elf_string(e, elf_u32(e, q)) : NULL;
-        if (!p || !name) {
-            damaged = true;
-            break;
-        }
-        VEC_PUSH(a, &defs,
-                 (struct elf_version_def){name, elf_u32(e, p + 8), elf_u16(e, p + 2),
-                                          elf_u16(e, p + 4) & 0x7fff});
-        if (elf_u32(e, p + 16) == 0) {
-            break;
-        }
-        at += elf_u32(e, p + 16);
-    }
-    bool cut = needs.n == VERSIONS_MAX || defs.n == VERSIONS_MAX;
-    *ret = (struct elf_versions){needs.items, needs.n, defs.items, defs.n, damaged, cut};
 }
 
 const char *elf_machine_name(struct arena *a, uint16_t machine)
