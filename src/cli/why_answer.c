@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/html.h"
 #include "report/html.h"
 #include "report/process.h"
 #include "report/tree.h"

@@ -134,6 +134,15 @@ const char *ask_need_text(struct ask *k, const struct kb_release_need *n);
 /* Whether its condition holds for the Python that the question gives; true without one. */
 bool ask_need_holds(struct ask *k, const struct kb_release_need *n);
 
+/* The lowest and the highest of the versions that were added; NULL: none was. */
+struct ask_range {
+    const char *first, *last;
+};
+void ask_range_add(struct ask_range *r, const char *first, const char *last);
+
+/* "4.0.0 to 4.4.0", "4.0.0" where both are the same; NULL: nothing was added. */
+const char *ask_range_text(struct ask *k, const struct ask_range *r);
+
 /* "4.0.0 to 4.4.0": the releases of a package that were read and are in a set; NULL: none. */
 const char *ask_read_range(struct ask *k, const struct kb_releases *all, const char *package,
                            const char *set, const char **ret_first, const char **ret_last);

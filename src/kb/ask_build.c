@@ -154,17 +154,12 @@ static bool read_in_vain(struct ask *k, const struct data *d, const struct verdi
 /* " (2.0.0 to 2.15.0)": the releases whose builds were judged. */
 static const char *judged_text(struct ask *k, const struct verdict *v)
 {
-    const char *first = NULL, *last = NULL;
+    struct ask_range range = {0};
     for (size_t i = 0; i < v->others.n; i++) {
-        const struct fit *f = &v->others.items[i];
-        first = !first || ask_compare(f->first, first) < 0 ? f->first : first;
-        last = !last || ask_compare(f->last, last) > 0 ? f->last : last;
+        ask_range_add(&range, v->others.items[i].first, v->others.items[i].last);
     }
-    if (!first) {
-        return "";
-    }
-    return strcmp(first, last) == 0 ? arena_printf(k->a, " (%s)", first)
-                                    : arena_printf(k->a, " (%s to %s)", first, last);
+    const char *text = ask_range_text(k, &range);
+    return text ? arena_printf(k->a, " (%s)", text) : "";
 }
 
 static bool has_build_row(struct ask *k, const struct data *d, const struct kb_release *r)
@@ -182,15 +177,14 @@ static bool has_build_row(struct ask *k, const struct data *d, const struct kb_r
  */
 static const char *unread_text(struct ask *k, const struct data *d)
 {
-    const char *first = NULL, *last = NULL;
+    struct ask_range range = {0};
     for (size_t i = 0; i < d->releases.n; i++) {
         const struct kb_release *r = &d->releases.rows[i];
         if (strcmp(r->package, k->q->package) == 0 && !has_build_row(k, d, r)) {
-            first = !first || ask_compare(r->version, first) < 0 ? r->version : first;
-            last = !last || ask_compare(r->version, last) > 0 ? r->version : last;
+            ask_range_add(&range, r->version, r->version);
         }
     }
-    return first && strcmp(first, last) != 0 ? arena_printf(k->a, "%s to %s", first, last) : first;
+    return ask_range_text(k, &range);
 }
 
 /* None fits: the answer rests on all that were judged. */

@@ -219,21 +219,29 @@ void ask_release_hits(struct ask *k, const struct ask_release *r)
     }
 }
 
+void ask_range_add(struct ask_range *r, const char *first, const char *last)
+{
+    r->first = !r->first || ask_compare(first, r->first) < 0 ? first : r->first;
+    r->last = !r->last || ask_compare(last, r->last) > 0 ? last : r->last;
+}
+
+const char *ask_range_text(struct ask *k, const struct ask_range *r)
+{
+    bool one = !r->first || strcmp(r->first, r->last) == 0;
+    return one ? r->first : arena_printf(k->a, "%s to %s", r->first, r->last);
+}
+
 const char *ask_read_range(struct ask *k, const struct kb_releases *all, const char *package,
                            const char *set, const char **ret_first, const char **ret_last)
 {
-    const char *first = NULL, *last = NULL;
+    struct ask_range range = {0};
     for (size_t i = 0; i < all->n; i++) {
         const struct kb_release *row = &all->rows[i];
-        if (strcmp(row->package, package) != 0 || !ask_admits(k, set, row->version)) {
-            continue;
+        if (strcmp(row->package, package) == 0 && ask_admits(k, set, row->version)) {
+            ask_range_add(&range, row->version, row->version);
         }
-        first = !first || ask_compare(row->version, first) < 0 ? row->version : first;
-        last = !last || ask_compare(row->version, last) > 0 ? row->version : last;
     }
-    *ret_first = first;
-    *ret_last = last;
-    return !first                     ? NULL
-           : strcmp(first, last) == 0 ? first
-                                      : arena_printf(k->a, "%s to %s", first, last);
+    *ret_first = range.first;
+    *ret_last = range.last;
+    return ask_range_text(k, &range);
 }

@@ -69,19 +69,17 @@ static int say_compiles(struct ask *k, const struct kb_toolkit *row, const struc
 static const char *toolkit_range(struct ask *k, const struct kb_toolkits *t, const char *sm,
                                  bool wanted, size_t *ret_n)
 {
-    const char *first = NULL, *last = NULL;
+    struct ask_range range = {0};
     *ret_n = 0;
     for (size_t i = 0; i < t->n; i++) {
         const struct kb_toolkit *row = &t->rows[i];
         if (ask_meets(row->cuda, ask_given(k, KEY_CUDA)) && ask_has_text(row->sm, sm) == wanted) {
-            first = !first || ask_compare(row->cuda, first) < 0 ? row->cuda : first;
-            last = !last || ask_compare(row->cuda, last) > 0 ? row->cuda : last;
+            ask_range_add(&range, row->cuda, row->cuda);
             (*ret_n)++;
         }
     }
-    return !first                     ? ""
-           : strcmp(first, last) == 0 ? first
-                                      : arena_printf(k->a, "%s to %s", first, last);
+    const char *text = ask_range_text(k, &range);
+    return text ? text : "";
 }
 
 /* "does CUDA 12 compile for sm_120": of several toolkits in one sentence. An architecture that was

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "launch/start.h"
+#include "py/env.h"
 
 enum { HEAD_BYTES = 4096, LINE_BYTES_MAX = 255, LINES_MAX = 5 };
 
@@ -301,16 +302,12 @@ int launch_start_words(struct launch_start *s, const launch_words *w)
  * active: in the working directory, or in the program's own folder. */
 static void assume_environment(struct launch_start *s)
 {
-    static const char *const names[] = {".venv", "venv"};
     const char *const dirs[] = {s->command->cwd, path_dir(s->a, s->out->file)};
     const char *active = launch_start_variable(s, "VIRTUAL_ENV");
     active = active ? active : launch_start_variable(s, "CONDA_PREFIX");
-    for (size_t i = 0; i < 4 && !active && !s->out->python; i++) {
-        struct stat st;
-        const char *prefix = path_join(s->a, dirs[i / 2], names[i % 2]);
-        if (root_stat(s->root, path_join(s->a, prefix, "pyvenv.cfg"), &st) == 0) {
-            s->out->python = path_join(s->a, prefix, "bin/python");
-        }
+    for (size_t i = 0; i < sizeof dirs / sizeof *dirs && !active && !s->out->python; i++) {
+        const char *prefix = py_env_inside(s->root, s->a, dirs[i]);
+        s->out->python = prefix ? path_join(s->a, prefix, "bin/python") : s->out->python;
     }
 }
 

@@ -187,6 +187,10 @@ int py_env_open(struct root *r, struct arena *a, const char *target,
  */
 const char *py_env_pip_folder(struct py_env *env, const char *beside);
 
+/* The virtual environment in a folder by one of its usual names (.venv, venv); NULL: none is there.
+ */
+const char *py_env_inside(struct root *r, struct arena *a, const char *folder);
+
 /* "venv", "conda", ...; "PYTHONPATH", "site-packages", ... */
 const char *py_env_kind_name(enum py_env_kind kind);
 

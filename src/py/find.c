@@ -284,16 +284,26 @@ static char *folder_python(struct finder *f, const char *folder)
     return NULL;
 }
 
+const char *py_env_inside(struct root *r, struct arena *a, const char *folder)
+{
+    static const char *const names[] = {".venv", "venv"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct stat st;
+        const char *inner = path_join(a, folder, names[i]);
+        if (root_stat(r, path_join(a, inner, "pyvenv.cfg"), &st) == 0 && S_ISREG(st.st_mode)) {
+            return inner;
+        }
+    }
+    return NULL;
+}
+
 /* What to name in place of a folder that is no environment; NULL: that is not known. */
 static const char *named_instead(struct finder *f, const char *folder)
 {
-    static const char *const names[] = {".venv", "venv"};
     struct arena *a = f->env->arena;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *inner = path_join(a, folder, names[i]);
-        if (py_is_file(f->env, path_join(a, inner, "pyvenv.cfg"))) {
-            return arena_printf(a, "%s is one", str_printable(a, inner));
-        }
+    const char *inner = py_env_inside(f->env->root, a, folder);
+    if (inner) {
+        return arena_printf(a, "%s is one", str_printable(a, inner));
     }
     return py_is_file(f->env, path_join(a, folder, "_internal/base_library.zip"))
                ? "PyInstaller made the program in it: name the program's file"
