@@ -169,6 +169,20 @@ def picture_is_current():
             yield "docs/rooms.svg does not show the rooms and the include lines: run scripts/rooms-svg"
 
 
+def folders_are_described():
+    """docs/ARCHITECTURE.md names each folder of tests; what both documents name in code exists."""
+    text = (TOP / "docs/ARCHITECTURE.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^    (tests/[\w-]+)/ ", text, re.MULTILINE))
+    there = {"/".join(path.relative_to(TOP).parts[:2]) for path in tracked("tests/*/*")} - {"tests/__pycache__"}
+    for folder in sorted(described ^ there):
+        yield f"docs/ARCHITECTURE.md {'names' if folder in described else 'does not name'} {folder}/"
+    for document in ("CONTRIBUTING.md", "docs/ARCHITECTURE.md"):
+        text = (TOP / document).read_text(encoding="utf-8")
+        for name in re.findall(r"`((?:src|tests|docs|scripts|kb|include|LICENSES)/[a-z_/.-]+)[ `]", text):
+            if not (TOP / name).exists():
+                yield f"{document} names {name}, which is not there"
+
+
 def scripts_parse():
     for path in tracked("*"):
         if not path.is_file() or path.is_symlink():
@@ -223,7 +237,7 @@ def main():
     exe = Path(sys.argv[1]).resolve()
     passed = failed = 0
     for check in (lambda: options_agree(exe), lambda: version_agrees(exe), links_lead_somewhere,
-                  readme_is_short_and_recorded, lambda: phrases_stay_away(exe), picture_is_current,
+                  readme_is_short_and_recorded, lambda: phrases_stay_away(exe), picture_is_current, folders_are_described,
                   security_names_all_commands, scripts_parse, manual_formats, lambda: completion_completes(exe)):
         faults = list(check())
         for fault in faults:
