@@ -385,9 +385,10 @@ def pinned_cuda_torch_on_amd(t, bad):
              r"Install torch 2\.7, .*; pinner declares torch~=2\.8\.0, which that release does not meet\.\n"
              r".*pip install 'torch>=2\.7,<2\.8' torchvision 'torchaudio==2\.7\.\*'$")
 def another_build_of_the_same_torch(t, bad):
-    """torchaudio does not name its torch: the newest would be taken, which is for 2.11 and later."""
+    """torchaudio does not name its torch: the newest would be taken, which is for 2.11 and later.
+    What asks for a torch that both releases are is not named."""
     torch_with(t, GTX1080, CU130 if bad else CU121, cuda="12.8", version="2.8.0")
-    for name, requires in (("torchvision", ()), ("torchaudio", ()), ("pinner", ("torch~=2.8.0",))):
+    for name, requires in (("torchvision", ()), ("torchaudio", ()), ("content", ("torch>=2",)), ("pinner", ("torch~=2.8.0",))):
         t.put("%s/%s/__init__.py" % (t.site, name), "")
         t.dist(name, "0.23.0", [name + "/__init__.py"], requires=requires)
 
