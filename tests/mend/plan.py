@@ -306,6 +306,37 @@ def two_kinds(exe, folder):
         yield "no way for %s" % plan["left"]
 
 
+def elsewhere_and_missing(tree):
+    """One library of CTranslate2's is where nothing looks, in no package; another is not installed."""
+    tree.python().ctranslate2(needed=["libcudnn.so.9"])
+    tree.lib("/usr/local/cuda-12.4/lib64/libcudnn.so.9")
+
+
+def packages_mend_their_own(exe, folder):
+    """A way of packages mends what they bring, not what is found by a folder that it does not name."""
+    tree = Tree(folder)
+    elsewhere_and_missing(tree)
+    plan = fix(exe, tree, {})
+    ways = [way for way in plan["ways"] if way["reach"] == "packages"]
+    for way in ways:
+        mended = {plan["findings"][i]["culprit"] for i in way["mends"]}
+        if mended != {"libcublas.so.12"}:
+            yield "%s is said to mend %s" % (way["title"], sorted(mended))
+    if not ways:
+        yield "no way of packages: %s" % [causes.told(f) for f in plan["findings"]]
+
+
+def in_process_sets_nothing_of_the_loaders(exe, folder):
+    """A process that runs has read LD_LIBRARY_PATH and its likes already."""
+    tree = Tree(folder)
+    elsewhere_and_missing(tree)
+    args = causes.arguments(tree, {}, {"HOME": "/root"})
+    status, text = causes.gpumend(exe, ["fix", *args[1:], "--in-process", "--json"])
+    kinds_of = [kinds(way) for way in json.loads(text)["ways"]]
+    if status != 1 or kinds_of != ["preload"]:
+        yield "status %d, offered are %r" % (status, kinds_of)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("exe", nargs="?", default=str(TOP / "build/gpumend"), metavar="GPUMEND")
@@ -331,10 +362,12 @@ def main():
             if state != "PASS":
                 print("%s %s" % (state, case.name) + "".join("\n     " + w for w in wrong),
                       flush=True)
-        if not args.only:
-            wrong = list(two_kinds(os.path.abspath(args.exe), Path(folder) / "two-kinds"))
+        for check in () if args.only else (two_kinds, packages_mend_their_own,
+                                           in_process_sets_nothing_of_the_loaders):
+            name = check.__name__.replace("_", "-")
+            wrong = list(check(os.path.abspath(args.exe), Path(folder) / name))
             counts["FAIL" if wrong else "PASS"] += 1
-            print("FAIL two-kinds" + "".join("\n     " + w for w in wrong) if wrong else "", end="")
+            print("FAIL " + name + "".join("\n     " + w for w in wrong) + "\n" if wrong else "", end="")
     for reason, n in PACKAGES.most_common():
         print("ways of packages, %s: %d" % (reason, n))
     print("%d passed, %d failed" % tuple(counts.values()))
