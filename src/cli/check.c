@@ -33,7 +33,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_GLIBC,
     CLI_OPTION_CPU,
     CLI_OPTION_PAGE_SIZE,
-    {"device", "cpu", "the program is to compute on the CPU: what only a GPU's use meets is a note",
+    {"device", "cpu", "the program computes on the CPU: what only use of a GPU meets is a note",
      O_DEVICE},
     CLI_OPTION_KB,
     {"snapshot", "FILE", "look at what gpumend snapshot wrote, or - for standard input",

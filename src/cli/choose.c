@@ -177,8 +177,7 @@ static bool model_meant(struct choose *c, struct gm_err *err)
         !(choose_model_find(&models, name) || strcmp(name, "whisper") == 0)) {
         return false;
     }
-    (void)gm_err_set(err, GM_ERR_USAGE,
-                     "%s is a model, and what stands alone is a Python environment: --model %s",
+    (void)gm_err_set(err, GM_ERR_USAGE, "%s is a model, not a Python environment: use --model %s",
                      name, strcmp(name, "whisper") == 0 ? "whisper:large-v3" : name);
     return true;
 }

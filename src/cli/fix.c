@@ -21,7 +21,8 @@ static const struct cli_option options[] = {
     CLI_OPTION_PAGE_SIZE,
     CLI_OPTION_KB,
     {"select", "N", "repair N alone (default: the one that fixes the most errors)", O_SELECT},
-    {"in-process", NULL, "only what a process that runs already can load by itself", O_IN_PROCESS},
+    {"in-process", NULL, "only repairs that a running process can make itself, by what it loads",
+     O_IN_PROCESS},
     {"apply", NULL, "carry out a repair behind a journal, then try it and the GPU in children",
      O_APPLY},
     {"packages", NULL, "with --apply: packages of the environment may be changed", O_PACKAGES},
@@ -220,16 +221,14 @@ const struct cli_command cli_fix = {
             "Without\n"
             "TARGET, fix looks at the active environment, as check does. fix replays each repair "
             "in\n"
-            "the loader model before it prints it: the failed requests succeed, and no request "
-            "that\n"
-            "was right goes wrong. The least invasive repair comes first. Nothing changes without\n"
-            "--apply. Of the repairs that can be made in the environment, that carries out the "
-            "one\n"
-            "that fixes the most errors, behind a journal, and tries it with the environment's "
-            "own\n"
-            "interpreter. A repair that does not help is undone. At the end, the GPU runs in "
-            "stages\n"
-            "if there is one (gpumend probe).",
+            "the loader model before it prints it: the failed requests must succeed, and no "
+            "other\n"
+            "request may fail. The least invasive repair comes first. Nothing changes without\n"
+            "--apply, which carries out the repair that fixes the most errors, of those that can\n"
+            "be made in the environment. It keeps a journal, and tries the repair with the\n"
+            "environment's own interpreter; a repair that does not help is undone. At the end, "
+            "the\n"
+            "GPU runs in stages if there is one (gpumend probe).",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = fix_run,

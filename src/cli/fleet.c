@@ -464,18 +464,19 @@ const struct cli_command cli_fleet = {
     .summary = "shows causes, cohorts, and who differs, from the lines of many nodes",
     .text =
         "Reads lines of gpumend export ndjson, from files and from the files *.ndjson of "
-        "folders. Of\n"
-        "a node the newest line counts; the one before it is the last sweep. Printed are the "
-        "causes\n"
-        "with their nodes, the cohorts (nodes with equal facts), who differs from the majority "
-        "of\n"
-        "the nodes with the same GPUs and in what, what changed since the last sweep, and lines\n"
-        "that are damaged.\n"
+        "folders.\n"
+        "For each node the newest line counts; the one before it is the last sweep. report "
+        "prints\n"
+        "the causes with their nodes, the cohorts (nodes with equal facts), which nodes differ "
+        "from\n"
+        "the majority of those with the same GPUs and in what, what changed since the last "
+        "sweep,\n"
+        "and damaged lines.\n"
         "\n"
         "query prints a statement for DuckDB or ClickHouse over the same lines; NAME is nodes,\n"
         "causes, cohorts, differs or changed (docs/fleet.md).\n"
         "\n"
-        "Exit status 1: a node is broken; 3: of one it is unknown, or a line is damaged.",
+        "Exit status 1: a node is broken; 3: one is unknown, or a line is damaged.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = fleet_run,

@@ -296,8 +296,7 @@ const struct cli_command cli_mcp = {
     .arguments = "[options]",
     .summary = "answers assistants by the Model Context Protocol on standard input and output",
     .text =
-        "A server for an assistant in an editor, so that it asks the model and does not guess. "
-        "Its\n"
+        "Serves an assistant in an editor, so that it can ask gpumend instead of guessing. Its\n"
         "tools are check, why, explain, plan (what fix lists), choose, devices, kb, needs,\n"
         "setup and compare (of two snapshots): all of them only look. It speaks the protocol of\n"
         "2026-07-28 and the older ones with initialize. Each call is a child process with the\n"

@@ -477,11 +477,10 @@ const struct cli_command cli_needs = {
     .arguments = "[TARGET | IMAGE [TARGET]] [options]",
     .summary = "says what an environment, program or image needs of a node, and where it runs",
     .text =
-        "Prints the driver, the GPUs, the C library and the processor that the libraries need "
-        "which\n"
-        "TARGET would really load: GPUs as intervals of compute capabilities with machine code "
-        "or\n"
-        "PTX. --as prints them for those who decide where a job goes:\n"
+        "Prints what the libraries need that TARGET would really load: driver, GPUs (as "
+        "intervals\n"
+        "of compute capabilities with machine code or PTX), C library and processor. --as prints\n"
+        "it for a scheduler:\n"
         "  nfd           nodeSelectorTerms over the labels of gpumend export nfd\n"
         "  cel           a selector over the attributes of NVIDIA's driver (DRA)\n"
         "  require-cuda  NVIDIA_REQUIRE_CUDA\n"
@@ -491,7 +490,7 @@ const struct cli_command cli_needs = {
         "An expression is necessary, not sufficient: a node that it excludes does not run the\n"
         "target. With --on, each node is judged by a whole check with its facts.\n"
         "\n"
-        "Exit status 1: on one of the nodes it does not run; 3: of one it cannot be determined.",
+        "Exit status 1: it does not run on one of the nodes; 3: for one it cannot be determined.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = needs_run,

@@ -424,7 +424,7 @@ static void runner_tell(struct runner *c)
         (void)cli_fail(CLI_OK, "run: %s", str_printable(&c->arena, l->remarks.items[i]));
     }
     if (l->left.n) {
-        (void)cli_fail(CLI_OK, "run: not mended by variables%s: %s (%s says more)",
+        (void)cli_fail(CLI_OK, "run: variables do not repair this%s: %s (see %s)",
                        l->left.n > 1 ? arena_printf(&c->arena, ", one of %zu errors", l->left.n)
                                      : "",
                        str_printable(&c->arena, l->left.items[0].text),

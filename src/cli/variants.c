@@ -515,7 +515,7 @@ const struct cli_command cli_variants = {
         "The properties are those of the providers nvidia and x86_64 (its level alone); what\n"
         "other providers would say is unknown.\n"
         "\n"
-        "Exit status 1: a variant does not fit a machine; 3: of one it cannot be determined.",
+        "Exit status 1: a variant does not fit a machine; 3: for one it cannot be determined.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = variants_run,

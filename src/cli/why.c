@@ -151,9 +151,9 @@ static int why_run_with(struct cli_why *w)
     }
     bool own_cwd = !w->cwd;
     if (w->snapshot_file && (w->root_path || w->batch || w->env_given || w->cwd)) {
-        return cli_fail(CLI_USAGE, "why: --snapshot brings its root, its environment and its "
-                                   "folder along: not with --root, --batch, --env, --unset or "
-                                   "--cwd");
+        return cli_fail(CLI_USAGE,
+                        "why: --snapshot cannot be combined with --root, --batch, --env, "
+                        "--unset or --cwd");
     }
     if (own_cwd) {
         w->cwd = cli_cwd(&w->arena);

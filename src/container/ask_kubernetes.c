@@ -13,8 +13,8 @@ static void note_plugin(struct container_work *w)
     const struct container_pick *p = w->s->pick;
     if (!p->all && p->devices.n) {
         container_note(
-            w, "A device plugin hands out as many GPUs as are asked for and chooses them itself: "
-               "a particular one is asked for by a claim (gpumend container kubernetes-claim).");
+            w, "A device plugin grants the requested number of GPUs and chooses them itself. To "
+               "request a particular GPU, use a claim (gpumend container kubernetes-claim).");
     }
     for (size_t i = 0; i < p->devices.n && p->all; i++) {
         const struct host_gpu *g = p->devices.items[i].gpu;

@@ -401,7 +401,8 @@ static void keep_folder(struct container_work *w)
         return;
     }
     if (!str_is_seen(im->folder)) {
-        container_note(w, "The image starts in a folder whose name is no text: it is left out.");
+        container_note(w,
+                       "The name of the image's working directory is not text, and is left out.");
         return;
     }
     w->s->folder = (struct container_item){im->folder, "the image starts in it"};

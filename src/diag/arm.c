@@ -242,7 +242,7 @@ static void rule_libcuda(struct diag *d, const struct model_process *p)
                     "nvidia-l4t-cuda."},
         [TEGRA] = {"%s is the libcuda of Jetson Linux (L4T), which reaches no GPU of this "
                    "machine: those are on PCI.",
-                   "it needs libnvrm_gpu.so, and this is no Tegra processor",
+                   "it needs libnvrm_gpu.so, but this is not a Tegra processor",
                    "Use an image or a build for Arm servers, not one for L4T, and let the "
                    "program find the libcuda.so.1 of this machine's driver."},
     };
@@ -266,7 +266,7 @@ bool diag_repair_of_l4t(struct diag *d, struct diag_finding *f, const char *name
     if (h && h->tegra.is_tegra.state == HOST_NO) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                     "Use an image or a build for this machine: %s is part of Jetson Linux (L4T), "
-                    "and this is no Tegra processor.",
+                    "but this is not a Tegra processor.",
                     name);
     } else if (image) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,

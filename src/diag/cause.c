@@ -178,7 +178,7 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
                               "A systemd reload may take the GPU away from running containers."},
     [DIAG_REQUIREMENT_MISSING] =
         {"requirement-missing", "python-dep-conflict", DIAG_ERROR,
-         "A package needs another one at import or first use, which is not installed."},
+         "A package that another one needs at import or first use is not installed."},
     [DIAG_PACKAGES_CONFLICT] = {"packages-conflict", "python-dep-conflict", DIAG_ERROR,
                                 "Packages exclude or overwrite one another, or one was replaced."},
     [DIAG_NUMPY_ABI] =
@@ -221,7 +221,7 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
          "The process crashes or hangs when a model is destroyed or the process exits."},
     [DIAG_VARIABLE_TOO_LATE] =
         {"variable-set-too-late", "env-set-too-late", DIAG_ERROR,
-         "An environment variable is set after the library that reads it has read it."},
+         "An environment variable is set after the library has already read it."},
     [DIAG_DLOPEN_INTERPOSED] = {"dlopen-interposed", "lib-not-on-path", DIAG_ERROR,
                                 "Another library intercepts dlopen, so the loader searches on "
                                 "behalf of the wrong caller."},

@@ -75,9 +75,9 @@ static void add_advice(struct diag *d, struct diag_finding *f, const struct kb_t
 {
     diag_evidence(d, f, "%s %s: %s", t->package, dist->version, t->says);
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Leave it so as long as there is no NVIDIA driver here: %s %s falls back to the "
-                "CPU while it does not find CUDA's libraries, and crashes without a driver once it "
-                "does. Other releases fall back to the CPU then, too.",
+                "Change nothing while this machine has no NVIDIA driver: %s %s falls back to the "
+                "CPU as long as it does not find CUDA's libraries, and crashes without a driver "
+                "once it does. Other releases fall back to the CPU in both cases.",
                 t->package, dist->version);
 }
 

@@ -203,8 +203,8 @@ static void repair_stub_by_path(struct diag *d, struct diag_finding *f,
                                            is_rpath ? "--force-rpath " : "", diag_quote(d, kept))
                             : "patchelf --remove-rpath";
     diag_repair(d, f, DIAG_REPAIR_FILE, words ? diag_copy_command(d->a, words, path) : NULL,
-                "Take %s out of the search path in %s, or build it without; its place is taken by "
-                "a copy, as the file may be a hard link into a cache.",
+                "Remove %s from the search path in %s, or rebuild the file without it. Edit a copy "
+                "that then replaces the file: it may be a hard link into a cache.",
                 dir, path_base(path));
 }
 
@@ -286,11 +286,9 @@ static void rule_relative(struct diag *d, const struct model_process *p,
                     "Name the absolute folder (tried in the model).");
     } else {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                    "Correct the search path in a copy of the file that then takes its place "
-                    "(patchelf "
+                    "Correct the search path in a copy that then replaces the file (patchelf "
                     "--set-rpath '$ORIGIN/...'; the file may be a hard link into a cache), or "
-                    "start the "
-                    "program in the same folder always.");
+                    "always start the program in the same folder.");
     }
 }
 

@@ -74,8 +74,8 @@ static const struct distribution derived[] = {
      "sudo apt-get install ubuntu-drivers-common && sudo ubuntu-drivers install && sudo reboot", 0,
      true, false, NULL},
     {"debian", "sudo apt-get install nvidia-driver && sudo reboot", 535, false, false,
-     "The package is in the components contrib and non-free of Debian's archive: they have to "
-     "stand in the sources (wiki.debian.org/NvidiaGraphicsDrivers)."},
+     "The package is in the components contrib and non-free of Debian's archive, which have to "
+     "be enabled (wiki.debian.org/NvidiaGraphicsDrivers)."},
     {"arch",
      "sudo pacman -S \"$(cat /usr/lib/modules/$(uname -r)/pkgbase)-headers\" nvidia-open-dkms "
      "nvidia-utils && sudo reboot",

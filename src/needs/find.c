@@ -371,8 +371,8 @@ void needs_find(struct model *m, bool is_image, struct needs *ret)
     if (ret->nvidia && !ret->driver && !unknown) {
         VEC_PUSH(
             m->arena, &ret->unknown,
-            "which driver it needs: it loads no CUDA library that says so (gpumend check tells "
-            "whether one is missing)");
+            "which driver it needs: it loads no CUDA library that says so (gpumend check reports "
+            "a missing one)");
     }
     if (ret->own_libcuda) {
         VEC_PUSH(m->arena, &ret->unknown,

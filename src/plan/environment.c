@@ -180,7 +180,7 @@ static struct plan_step setting_step(struct plan_work *x, const struct setting *
                             : NULL;
     struct plan_step step = {.kind = PLAN_SET_ENV, .name = s->name, .value = s->value};
     if (!s->value) {
-        step.text = arena_printf(x->a, "Take %s out of the start environment.", s->name);
+        step.text = arena_printf(x->a, "Remove %s from the start environment.", s->name);
         step.command = arena_printf(x->a, "unset %s", s->name);
     } else if (front) {
         step.text = arena_printf(x->a,

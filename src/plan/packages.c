@@ -207,17 +207,17 @@ static void way_add_folders(struct planner *p, struct plan_way *way, const char 
 {
     const char *old = env_value(p->m->config.env, p->m->config.n_env, "LD_LIBRARY_PATH");
     const char *again = diag_hook_again(p->m);
-    VEC_PUSH(p->a, &way->steps,
-             (struct plan_step){
-                 .kind = PLAN_SET_ENV,
-                 .name = "LD_LIBRARY_PATH",
-                 .value = old && *old ? arena_printf(p->a, "%s:%s", folders, old) : folders,
-                 .command = again ? again : diag_prepend_folders(p->m, folders),
-                 .text = again
-                             ? "Make the start-up hook again, so that it loads these libraries as "
-                               "well: nothing looks in the folders where pip puts them."
-                             : "Make the libraries findable before the program starts: nothing "
-                               "looks in the folders where pip puts them."});
+    VEC_PUSH(
+        p->a, &way->steps,
+        (struct plan_step){
+            .kind = PLAN_SET_ENV,
+            .name = "LD_LIBRARY_PATH",
+            .value = old && *old ? arena_printf(p->a, "%s:%s", folders, old) : folders,
+            .command = again ? again : diag_prepend_folders(p->m, folders),
+            .text = again ? "Create the start-up hook again, so that it loads these libraries as "
+                            "well: the loader does not search the folders where pip puts them."
+                          : "Set the search path before the program starts: the loader does "
+                            "not search the folders where pip puts them."});
 }
 
 /* Whether the library that the finding is about comes from a package, in one of the folders. */

@@ -79,7 +79,7 @@ void plan_shadow_steps(struct plan_work *x, const plan_links *links, struct plan
         x->a, &way->steps,
         (struct plan_step){
             .kind = PLAN_SHADOW,
-            .text = "Make a folder of links with the full names that are asked for first.",
+            .text = "Create a folder of links with the full names, which is searched first.",
             .command = arena_printf(x->a, "mkdir -p %s\n%s", folder, plan_link_command(x, links)),
             .folder = x->o->shadow_folder,
             .links = links->items,

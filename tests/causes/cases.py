@@ -90,14 +90,14 @@ def onnxruntime_ends_without_a_driver(t, bad):
 
 
 @case("library-missing", "lib-missing", "libcublasLt.so.12", evidence="ends the process",
-      repair="Leave it so as long as there is no NVIDIA driver here: onnxruntime-gpu 1.22.0 falls back")
+      repair="Change nothing while this machine has no NVIDIA driver: onnxruntime-gpu 1.22.0 falls back")
 def onnxruntime_that_better_finds_nothing(t, bad):
     t.real("/sys/bus/pci/devices").mkdir(parents=True)
     t.python().onnxruntime("1.22.0" if bad else "1.23.2", needed=ORT_NEEDS if bad else ())
 
 
 @case("library-not-on-path", "lib-not-on-path", "libcublas.so.12", evidence="ends the process",
-      repair="Leave it so as long as there is no NVIDIA driver here")
+      repair="Change nothing while this machine has no NVIDIA driver")
 def library_that_is_the_end_of_another(t, bad):
     """What ctranslate2 lacks lies where onnxruntime-gpu would find all that it better lacks."""
     t.real("/sys/bus/pci/devices").mkdir(parents=True)

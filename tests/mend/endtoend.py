@@ -270,7 +270,7 @@ def cannot_run(world, ways):
         raise Wrong("no start mends it, and under run it works")
     if not ways and not re.search(world.scenario.says, outcome.text):
         raise Wrong("under run it fails otherwise: %s" % outcome.text[-400:])
-    if "gpumend: run: not mended by variables" not in outcome.text:
+    if "gpumend: run: variables do not repair this" not in outcome.text:
         raise Wrong("run does not say that it cannot help: %s" % outcome.text[-400:])
     return "no start can mend %s, and it says so" % ("all of it" if ways else "it")
 
