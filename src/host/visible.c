@@ -10,8 +10,9 @@
  *   ZE_AFFINITY_MASK        numbers, with sub-devices as "0.1" (Level Zero, "Affinity Mask")
  *
  * A choice is only called wrong where what it names is known not to be there: a number above the
- * number of GPUs on the bus, an identifier where all are known. In WSL, and with MIG instances,
- * numbers count something else than what the bus shows.
+ * number of GPUs on the bus, an identifier where all are known, for CUDA a text that is neither
+ * (the driver 580.159.04 showed no GPU for 0 within quotation marks; NoDevFiles is such a text). In
+ * WSL, and with MIG instances, numbers count something else than what the bus shows.
  */
 #include "host/internal.h"
 
@@ -107,6 +108,43 @@ static bool hides_all(const struct choice *c)
     return false;
 }
 
+/* Neither a number nor an identifier, for CUDA: "all", or a number within quotation marks. */
+static bool names_no_device(const struct choice *c)
+{
+    return strcmp(c->name, "CUDA_VISIBLE_DEVICES") == 0 && c->g->vendor == HOST_NVIDIA &&
+           c->first.n && !strchr("+-0123456789", *c->first.s) && !str_starts(c->first, "GPU-");
+}
+
+/* Numbers and commas between the quotation marks of the value; NULL: it is something else. */
+static const char *quoted_numbers(const struct choice *c)
+{
+    size_t n = strlen(c->value);
+    char mark = *c->value;
+    if (n < 3 || (mark != '"' && mark != '\'') || c->value[n - 1] != mark) {
+        return NULL;
+    }
+    const char *inner = arena_strndup(c->arena, c->value + 1, n - 2);
+    return strspn(inner, "0123456789,") == n - 2 ? inner : NULL;
+}
+
+static void judge_text(const struct choice *c)
+{
+    const char *numbers = quoted_numbers(c);
+    struct host_problem *p = hidden(
+        c, numbers ? arena_printf(c->arena,
+                                  "the value of %s has quotation marks in it (%s), so it names no "
+                                  "GPU: programs started here see none",
+                                  c->name, c->value)
+                   : arena_printf(c->arena,
+                                  "%s=%s begins with neither the number of a GPU nor its "
+                                  "identifier: programs started here see none",
+                                  c->name, c->value));
+    if (numbers) {
+        p->step = arena_printf(c->arena, "unset %s, or set it without them: %s=%s", c->name,
+                               c->name, numbers);
+    }
+}
+
 static void judge_list(const struct choice *c)
 {
     uint64_t index, count = choice_count(c);
@@ -122,6 +160,8 @@ static void judge_list(const struct choice *c)
                             c->name, c->value, count == 1 ? "is" : "are", (unsigned)count));
         p->step =
             arena_printf(c->arena, "unset %s, or name a GPU that exists: %s=0", c->name, c->name);
+    } else if (names_no_device(c)) {
+        judge_text(c);
     } else if (str_starts(c->first, "GPU-") && identifier_is_of_none(c)) {
         (void)hidden(c, arena_printf(c->arena,
                                      "%s=%s begins with a GPU that does not exist: "

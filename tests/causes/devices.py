@@ -284,6 +284,9 @@ hidden("hidden-by-number", "CUDA_VISIBLE_DEVICES", "1", "0", evidence="there is 
 hidden("hidden-by-first-of-list", "CUDA_VISIBLE_DEVICES", "8,0", "0,8",
        machine="nvswitch-with-fabric-manager", evidence="there are 8")
 hidden("hidden-by-identifier", "CUDA_VISIBLE_DEVICES", "GPU-11111111", "GPU-00000000")
+hidden("hidden-by-quotation-marks", "CUDA_VISIBLE_DEVICES", '"0"', "0",
+       evidence="has quotation marks in it")
+hidden("hidden-by-a-word", "CUDA_VISIBLE_DEVICES", "all", " 0", evidence="neither the number")
 hidden("hidden-by-hip", "HIP_VISIBLE_DEVICES", "1", "0", machine="rx7900xtx", key="hip")
 hidden("hidden-by-rocr", "ROCR_VISIBLE_DEVICES", "3", "0", machine="rx7900xtx", key="hip")
 hidden("hidden-by-cuda-on-amd", "CUDA_VISIBLE_DEVICES", "1", "0", machine="rx7900xtx", key="hip")
