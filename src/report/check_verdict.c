@@ -114,6 +114,17 @@ static bool ends_all_errors(const struct report_page *p, const struct diag_repor
     return all;
 }
 
+/* An error of the machine is met by whatever uses the GPU, though no import shows it. */
+static bool has_machine_error(const struct diag_report *r)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->findings.n && !any; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        any = f->severity == DIAG_ERROR && f->stage == DIAG_STAGE_MACHINE && !f->scripts.n;
+    }
+    return any;
+}
+
 static const char *broken_sentence(const struct report_page *p, const struct diag_report *r,
                                    size_t errors, size_t warnings)
 {
@@ -130,7 +141,9 @@ static const char *broken_sentence(const struct report_page *p, const struct dia
     if (errors > 1 && !ends_all_errors(p, r)) {
         text = arena_printf(a, "%s: begin with the first", text);
     }
-    if (broken && ok) {
+    if (broken && ok && has_machine_error(r)) {
+        text = arena_printf(a, "%s; every program that uses the GPU is affected", text);
+    } else if (broken && ok) {
         text = arena_printf(a, "%s; affected: %s; not affected: %s", text, broken, ok);
     }
     if (!p->brief && report_is_only_for_gpu(p->m, r)) { // the brief form has it in the head

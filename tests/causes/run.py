@@ -232,6 +232,20 @@ def told_without_gpu(exe, folder, machine, no_import, wanted):
         yield "status %d, said: %s\n%s" % (status, said, text)
 
 
+def an_error_of_the_machine_is_everyones(exe, folder):
+    """Where every GPU is hidden, no package is called not affected."""
+    for variable, wanted in (("", "every program that uses the GPU is affected"),
+                             ("0", "affected: ctranslate2; not affected: torch")):
+        tree = Tree(folder / ("tree" + variable)).python()
+        tree.machine(MACHINES["geforce-desktop"][1]).ctranslate2("4.6.0").cudart()
+        tree.torch("2.5.1", needed=["libcudart.so.12"])
+        status, text = gpumend(exe, ["check", "--root", str(tree.top), tree.prefix, "--env",
+                                     "CUDA_VISIBLE_DEVICES=" + variable])
+        text = " ".join(text.split())
+        if status != 1 or wanted not in text:
+            yield "%r: status %d\n%s" % (variable, status, text)
+
+
 def one_package_is_one_finding(exe, folder):
     """cuBLAS is not installed: that is one finding, though cuDNN asks for it only once it is found."""
     tree = Tree(folder / "tree").python()
@@ -415,6 +429,8 @@ def tests(exe, show):
         yield name, lambda folder, r=row: list(told_without_gpu(exe, folder, *r))
     for name, row in FOR_CPU.items():
         yield name, lambda folder, r=row: list(told_for_cpu(exe, folder, *r))
+    yield "machine-error-and-packages", lambda folder: list(
+        an_error_of_the_machine_is_everyones(exe, folder))
     yield "removed-behind-links", lambda folder: list(removed_behind_links(exe, folder))
     yield "one-package-is-one-finding", lambda folder: list(one_package_is_one_finding(exe, folder))
     yield "image-that-imports-the-driver", lambda folder: list(of_an_image(exe, folder))
