@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,6 +50,13 @@ static int devices_print(struct devices *c, const struct host *host,
     return CLI_OK;
 }
 
+/* Of this machine: what else bears on programs started here. */
+static void devices_note(struct root *r, struct arena *a, struct host *h)
+{
+    cdi_files_note(r, a, h);
+    host_judge_library_path(r, a, h, getenv("LD_LIBRARY_PATH"));
+}
+
 static int devices_look(struct devices *c)
 {
     struct arena *a = &c->arena;
@@ -64,7 +72,11 @@ static int devices_look(struct devices *c)
         return cli_fail(CLI_CANNOT, "devices: %s", str_printable(a, err.text));
     }
     host_judge(&host, a);
-    cdi_files_note(&root, a, &host);
+    if (strcmp(c->root_path, "/") == 0) {
+        devices_note(&root, a, &host);
+    } else {
+        cdi_files_note(&root, a, &host);
+    }
     root_close(&root);
     return devices_print(c, &host, NULL);
 }
@@ -82,7 +94,7 @@ static int devices_probe(struct devices *c)
                                                .n_env = env.vars.n,
                                                .cwd = cli_cwd(&c->arena),
                                                .uid = getuid(),
-                                               .on_host = cdi_files_note,
+                                               .on_host = devices_note,
                                                .only_open = true};
     int rc = model_target_open(&target, &c->arena, &asked, &err);
     if (rc == 0 && !target.model.host) {

@@ -489,6 +489,12 @@ void host_compat_read(struct root *r, struct arena *a, const char *path, struct 
 bool host_compat_is(const struct host *h, struct arena *a, const char *real_path,
                     const struct host_compat *c);
 
+/* Adds to each NVIDIA GPU what `library_path`, the LD_LIBRARY_PATH of the programs that are to use
+ * it (NULL: none), does to the driver's library: a stub, or another driver's libcuda.so.1, in
+ * front. The texts live in the arena. */
+void host_judge_library_path(struct root *r, struct arena *a, struct host *h,
+                             const char *library_path);
+
 /* The name of a GPU of NVIDIA's that is not a data-centre product, for which there is no forward
  * compatibility; NULL: none is known to be here. */
 const char *host_consumer_gpu(const struct host *h);

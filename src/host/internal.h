@@ -56,6 +56,9 @@ struct host_node host_node_at(struct host_look *l, const char *path);
 /* Paths of the nodes in a folder of /dev whose names match. */
 host_texts host_nodes_in(struct host_look *l, const char *folder, const char *pattern);
 
+/* Whether the file is a 32-bit ELF file, which no 64-bit program loads. */
+bool host_is_32bit(struct root *r, const char *path);
+
 /* Every file of this name that a 64-bit process could find, by ld.so.cache and in the usual
  * folders, the first of them the one that is used. Each file once. */
 struct host_libraries {

@@ -285,12 +285,12 @@ static const char *const library_dirs[] = {
 };
 
 /* ld.so.cache of a 64-bit system may name 32-bit files too. */
-static bool is_32bit(struct host_look *l, const char *path)
+bool host_is_32bit(struct root *r, const char *path)
 {
     const void *data;
     size_t size;
     struct stat st;
-    if (root_map(l->root, path, &data, &size, &st) < 0) {
+    if (root_map(r, path, &data, &size, &st) < 0) {
         return false;
     }
     const unsigned char *p = data;
@@ -307,7 +307,7 @@ static void add_library(struct host_look *l, const char *name, const char *path,
     char *real;
     struct stat st;
     if (root_stat(l->root, path, &st) < 0 || !S_ISREG(st.st_mode) ||
-        root_realpath(l->root, l->arena, path, &real) < 0 || is_32bit(l, real)) {
+        root_realpath(l->root, l->arena, path, &real) < 0 || host_is_32bit(l->root, real)) {
         return;
     }
     for (size_t i = 0; i < ret->found.n; i++) {
