@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "diag/internal.h"
+#include "model/imports.h"
 #include "model/requires.h"
 #include "py/dist.h"
 #include "py/module.h"
@@ -54,12 +55,24 @@ static bool is_imported(const struct model_process *p, const char *dist)
     return false;
 }
 
+/* Whether an import that could not be modelled may bring it: one whose distribution is not known
+ * brings whatever there is, one that is not installed nothing. */
+static bool may_bring(const struct diag *d, const struct model_process *p,
+                      const struct py_dist *dist)
+{
+    bool may = p->unknown.n > p->untold.n + p->n_not_installed;
+    for (size_t i = 0; i < p->untold.n && !may; i++) {
+        may = model_leads_to(d->m, p->untold.items[i], dist);
+    }
+    return may;
+}
+
 bool diag_may_be_imported(const struct diag *d, const struct py_dist *dist)
 {
     bool may = !d->m->imports_named && !d->m->pid;
     for (size_t i = 0; i < d->m->processes.n && !may; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        may = p->unknown.n > 0 || is_imported(p, dist->name);
+        may = is_imported(p, dist->name) || may_bring(d, p, dist);
     }
     return may;
 }

@@ -21,4 +21,8 @@ const struct py_dist *model_overwriter(struct model *m, const struct py_dist *di
 /* Whether what the import loads is known of a release, installed or not. */
 bool model_import_is_known(const struct model *m, const char *name);
 
+/* Whether a distribution whose import no row describes may import `to` (NULL: any that a row does):
+ * it requires it, directly or not, or a file of it names it. Yes where that cannot be seen. */
+bool model_leads_to(struct model *m, struct py_dist *dist, const struct py_dist *to);
+
 #endif

@@ -81,6 +81,8 @@ struct model_process {
     const char *error;         // with ldso: a bound that its model has reached, and is then unsure
     VEC(struct model_attempt) attempts;
     VEC(const char *) unknown; // imports that could not be modelled, one sentence each
+    VEC(struct py_dist *) untold; // distributions of such imports, which no row describes
+    size_t n_not_installed;       // imports of which nothing is installed
     bool unsure; // ... of them one that others here depend on: nothing of this process is fine
     VEC(const char *) imported; // distributions, in the order of their import
     const char *part_of;        // the application whose part this script imports by itself, or NULL

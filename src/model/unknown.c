@@ -29,15 +29,18 @@ static bool has_compiled_file(struct model *m, const struct py_dist *dist)
     return false;
 }
 
-/* Whether the knowledge base knows what the import loads, and it is installed. */
-static bool is_known(struct model *m, struct str name)
+/* Whether the name, of a module or a distribution, is that of `to`; with `to` NULL: of any that is
+ * installed and whose imports the knowledge base knows. */
+static bool is_name_of(struct model *m, struct str name, const struct py_dist *to)
 {
     const struct kb_import *row = NULL;
-    return name.n && model_find_import(m, str_dup(m->arena, name), &row) && row;
+    const struct py_dist *dist =
+        name.n ? model_find_import(m, str_dup(m->arena, name), &row) : NULL;
+    return dist && row && (!to || dist == to);
 }
 
-/* Whether a line of Python ("import a.b as c, d", "from a.b import c") names a known package. */
-static bool line_imports_known(struct model *m, struct str line)
+/* Whether a line of Python ("import a.b as c, d", "from a.b import c") names `to`. */
+static bool line_imports(struct model *m, struct str line, const struct py_dist *to)
 {
     line = str_trim(line);
     bool from = str_starts(line, "from ");
@@ -49,7 +52,7 @@ static bool line_imports_known(struct model *m, struct str line)
     while (rest.s && rest.n) {
         struct str item = str_trim(str_cut(&rest, ','));
         struct str dotted = str_trim(str_cut(&item, ' ')), whole = dotted;
-        if (is_known(m, str_cut(&dotted, '.')) || is_known(m, whole)) {
+        if (is_name_of(m, str_cut(&dotted, '.'), to) || is_name_of(m, whole, to)) {
             return true;
         }
         if (from) {
@@ -59,23 +62,23 @@ static bool line_imports_known(struct model *m, struct str line)
     return false;
 }
 
-static bool source_imports_known(struct model *m, const char *path)
+static bool source_imports(struct model *m, const char *path, const struct py_dist *to)
 {
     struct str text, line;
     if (root_read(m->root, m->arena, path, SOURCE_BYTES_MAX, &text) < 0) {
         return true; // it may
     }
     while (str_line(&text, &line)) {
-        if (line_imports_known(m, line)) {
+        if (line_imports(m, line, to)) {
             return true;
         }
     }
     return false;
 }
 
-/* Whether a file of it imports a known package, which it need not require: Keras imports the one
- * that a variable or a file names. */
-static bool imports_known(struct model *m, const struct py_dist *dist)
+/* Whether a file of it imports `to`, which it need not require: Keras imports the one that a
+ * variable or a file names. */
+static bool files_import(struct model *m, const struct py_dist *dist, const struct py_dist *to)
 {
     struct str text;
     struct py_record_row row;
@@ -88,16 +91,16 @@ static bool imports_known(struct model *m, const struct py_dist *dist)
     while (py_record_next(m->arena, &text, &row)) {
         const char *path = str_dup(m->arena, row.path);
         if (str_ends(row.path, ".py") &&
-            (n++ == SOURCES_MAX || source_imports_known(m, path_join(m->arena, site, path)))) {
+            (n++ == SOURCES_MAX || source_imports(m, path_join(m->arena, site, path), to))) {
             return true;
         }
     }
     return false;
 }
 
-/* Whether it requires an installed package whose imports the knowledge base knows, or one that
- * does so in its turn. */
-static bool requires_known(struct model *m, struct py_dist *dist)
+/* Whether it requires `to`, or a package that does so in its turn. Metadata that cannot be read may
+ * require it. */
+static bool requires_package(struct model *m, struct py_dist *dist, const struct py_dist *to)
 {
     bool *seen = arena_array(m->arena, m->env->n_dists, sizeof *seen);
     struct py_dist **list = arena_array(m->arena, m->env->n_dists, sizeof(struct py_dist *));
@@ -113,7 +116,7 @@ static bool requires_known(struct model *m, struct py_dist *dist)
                 continue;
             }
             struct py_dist *next = py_env_by_dist(m->env, str_dup(m->arena, q.name));
-            if (is_known(m, q.name)) {
+            if (is_name_of(m, q.name, to)) {
                 return true;
             }
             if (next && !seen[next - m->env->dists]) {
@@ -128,9 +131,9 @@ static bool requires_known(struct model *m, struct py_dist *dist)
     return false;
 }
 
-static bool leads_to_known(struct model *m, struct py_dist *dist)
+bool model_leads_to(struct model *m, struct py_dist *dist, const struct py_dist *to)
 {
-    return requires_known(m, dist) || imports_known(m, dist);
+    return requires_package(m, dist, to) || files_import(m, dist, to);
 }
 
 /* The distribution, or module of one, whose name is nearly this one: of those that are installed,
@@ -186,10 +189,14 @@ void model_import_unknown(struct model_run *r, const char *name)
         VEC_PUSH(m->arena, &r->out->imported, arena_strdup(m->arena, name));
     } else if (!dist && module.kind == PY_MODULE_NONE) {
         const char *meant = package_near(m, name);
+        r->out->n_not_installed++;
         model_run_unsure(
             r, meant ? arena_printf(m->arena, "%s is not installed; did you mean %s?", name, meant)
                      : arena_printf(m->arena, "%s is not installed", name));
-    } else if (!dist || has_compiled_file(m, dist) || leads_to_known(m, dist)) {
+    } else if (!dist || has_compiled_file(m, dist) || model_leads_to(m, dist, NULL)) {
+        if (dist) {
+            VEC_PUSH(m->arena, &r->out->untold, dist);
+        }
         VEC_PUSH(m->arena, &r->out->unknown,
                  arena_printf(m->arena,
                               "%s is installed, but what its import loads is unknown; "

@@ -245,6 +245,18 @@ def numba_cuda_numpy(t, bad):
     t.dist("numpy", "2.5.5" if bad else "2.4.6", [])
 
 
+@case("stub-libcuda", "ld-library-path-shadow", "libcuda.so.1", repair="LD_LIBRARY_PATH")
+def stub_for_numba_cuda_alone(t, bad):
+    """A toolkit's folder of stubs has libcuda.so only: numba-cuda asks for that name first."""
+    t.lib("/usr/local/cuda/lib64/stubs/libcuda.so", soname="libcuda.so.1")
+    numba_cuda(t, False, "")
+    t.ctranslate2("4.8.5")
+    t.system_cublas()
+    t.lib("/usr/lib/x86_64-linux-gnu/libcuda.so.1")
+    return {"env": {"LD_LIBRARY_PATH": "/usr/local/cuda/lib64/stubs"},
+            "args": ["--import", "numba.cuda" if bad else "ctranslate2"]}
+
+
 @case("packages-conflict", "python-dep-conflict", "numpy", evidence="row numba-cuda-0")
 def numba_cuda_numpy_of_another(t, bad):
     """Not met by a program that imports another package."""
@@ -253,6 +265,18 @@ def numba_cuda_numpy_of_another(t, bad):
     t.put(t.site + "/cuda/bindings/__init__.py", "")
     t.dist("cuda-bindings", "13.3.1", [])
     return {"args": ["--import", "numba.cuda" if bad else "cuda.bindings"]}
+
+
+@case("packages-conflict", "python-dep-conflict", "numpy", evidence="row numba-cuda-0")
+def numba_cuda_numpy_of_what_needs_it(t, bad):
+    """A package that no row describes may meet it only where it leads to numba-cuda."""
+    numba_cuda(t, False, "")
+    t.dist("numpy", "2.5.5", [])
+    t.put(t.site + "/sounds/__init__.py", "import numba.cuda\n" if bad else "import torch\n")
+    t.dist("sounds", "1.0", ["sounds/__init__.py"],
+           requires=["numba-cuda"] if bad else ["torch", "numpy"])
+    t.torch("2.5.1")
+    return {"args": ["--import", "sounds"]}
 
 
 @case("library-missing", "lib-missing", "libcudart.so.13", repair="pip install nvidia-cuda-runtime",
