@@ -80,7 +80,7 @@ struct model_process {
     struct ldso_process *ldso; // NULL if the program could not be modelled: `error`
     const char *error;         // with ldso: a bound that its model has reached, and is then unsure
     VEC(struct model_attempt) attempts;
-    VEC(const char *) unknown; // imports that could not be modelled, one sentence each
+    VEC(const char *) unknown;    // imports that could not be modelled, one sentence each
     VEC(struct py_dist *) untold; // distributions of such imports, which no row describes
     size_t n_not_installed;       // imports of which nothing is installed
     bool unsure; // ... of them one that others here depend on: nothing of this process is fine
