@@ -177,7 +177,7 @@ static const char *verdict_text(const struct probe_report *r)
     case PROBE_BUSY: return "The GPU is busy, not broken: try again when it is free.";
     case PROBE_CANNOT_TELL:
         return "gpumend cannot tell whether the GPU works: a stage gave no answer.";
-    case PROBE_NO_DRIVER: return "No driver is installed here, so no GPU could be tested.";
+    case PROBE_NO_DRIVER: return "No driver's library was found here, so no GPU could be tested.";
     case PROBE_BROKEN: break; // the first failure says what
     }
     return NULL;

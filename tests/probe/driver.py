@@ -357,6 +357,11 @@ def hidden(lab):
             yield f"CUDA_VISIBLE_DEVICES={value}: status {answer.status}"
 
 
+def compiles_nothing(lab):
+    """Programs may compile no PTX; the probe's own kernel is compiled all the same."""
+    yield from healthy(lab, lab.probe(lab.environment(both(lab), CUDA_DISABLE_PTX_JIT="1")))
+
+
 def helper(lab, *arguments, folders=(), **variables):
     """Runs the helper alone; its lines."""
     program = lab.exe.parent / "src/inject/probe/gpumend-probe-helper"
@@ -505,6 +510,6 @@ def cases(lab):
     for row in MEANS:
         yield f"means, {row[0]}", functools.partial(means, lab, row)
     for case in (is_slow, short_of_memory, limited, starts_slowly, starts_very_slowly, talks, missing_symbol, no_driver, does_not_open, no_nvml, nvml_alone,
-                 two_cards, one_bad_card, hidden, version_against_module, found_elsewhere,
+                 two_cards, one_bad_card, hidden, compiles_nothing, version_against_module, found_elsewhere,
                  cpu_level, no_such_stage, every_stage, asked_in_vain, in_devices, documented):
         yield case.__name__.replace("_", " "), functools.partial(case, lab)

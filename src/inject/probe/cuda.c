@@ -1,5 +1,7 @@
 #include "inject/probe/cuda.h"
 
+#include <stdlib.h>
+
 enum {
     CUDA_ERROR_OUT_OF_MEMORY = 2,
     CUDA_ERROR_DEVICE_UNAVAILABLE = 46,
@@ -129,6 +131,13 @@ void cuda_context(struct cuda *c)
     TRY(&c->vendor, cuCtxSetCurrent, context);
     c->memory_info = symbol_optional(c->dso, "cuMemGetInfo_v2");
     c->vendor.cuda = c;
+}
+
+void cuda_compile_here(void)
+{
+    set_variable("CUDA_CACHE_DISABLE", "1");
+    (void)unsetenv("CUDA_DISABLE_PTX_JIT");
+    (void)unsetenv("CUDA_DISABLE_JIT");
 }
 
 void cuda_start(struct cuda *c, const struct job *j)

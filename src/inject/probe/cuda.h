@@ -58,6 +58,11 @@ struct cuda {
     int (*memory_info)(size_t *free, size_t *total); // cuMemGetInfo_v2
 };
 
+/* Before the driver starts: the kernels of the stages themselves are PTX, which is compiled here
+ * though CUDA_DISABLE_PTX_JIT is set (a program with code for the GPU does not meet it: error 223
+ * of the stage, and a torch that worked, on an H200), and is not kept in the user's home. */
+void cuda_compile_here(void);
+
 void cuda_start(struct cuda *c, const struct job *j);
 /* Its two halves: the driver is started and the device known; its context is current. */
 void cuda_open(struct cuda *c, const struct job *j);

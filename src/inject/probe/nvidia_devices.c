@@ -352,11 +352,10 @@ static const char addition[] =
     "  ret;\n"
     "}\n";
 
-/* The driver would keep the compiled kernel in the user's home, where nothing is to be changed. */
 void stage_kernel(const struct job *j)
 {
     struct cuda c;
-    set_variable("CUDA_CACHE_DISABLE", "1");
+    cuda_compile_here();
     (void)cuda_load_driver(j);
     cuda_start(&c, j);
     cuda_run_addition(&c, addition, "gpumend_add");

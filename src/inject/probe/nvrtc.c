@@ -102,7 +102,7 @@ void stage_nvrtc_run(const struct job *j)
 {
     struct cuda c;
     struct nvrtc n;
-    (void)setenv("CUDA_CACHE_DISABLE", "1", 1); // as in stage_kernel()
+    cuda_compile_here();
     cuda_start(&c, j);
     open_nvrtc(&n, j);
     char *ptx = compile(&n, c.capability);
