@@ -238,10 +238,10 @@ static void put_ladder(const struct html *h, const json_t *request, const char *
     add_silent(h, &columns);
     fprintf(h->file,
             "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"lookup %zu%s%s\">"
-            "<table><caption>%s%s",
+            "<table><caption><div>%s%s",
             number, when ? ", " : "", when ? when : "", when ? when : "", when ? ": " : "");
     put_outcome(h, request);
-    fputs("</caption><thead><tr>", h->file);
+    fputs("</div></caption><thead><tr>", h->file);
     for (size_t i = 0; i < columns.n; i++) {
         const struct column *c = &columns.items[i];
         fputs("<th scope=\"col\">", h->file);

@@ -329,12 +329,21 @@ for (const [name, file] of Object.entries(pages)) {
         await page.screenshot({ path: `${folder}/${name}-${width}-${theme}.png`,
             clip: { x: 0, y: 0, width, height } });
         const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+        const cut = await page.$$eval('caption', all => all.filter(caption => {
+            const region = caption.closest('.wide'), words = document.createRange();
+            words.selectNodeContents(caption);
+            return [0, region.scrollWidth].some(to => {
+                region.scrollLeft = to;
+                const [inner, outer] = [words.getBoundingClientRect(), region.getBoundingClientRect()];
+                return inner.left < outer.left - 1 || inner.right > outer.right + 1;
+            });
+        }).map(caption => caption.textContent));
         await page.evaluate(() => { document.getElementById('wanted').value = '';
             document.getElementById('wanted').dispatchEvent(new Event('input'));
             document.querySelectorAll('details').forEach(d => { d.open = true; }); });
         await page.evaluate(axe);
         const found = await page.evaluate(() => window.axe.run(document));
-        out.push([name, width, theme, wrong, shown, wide,
+        out.push([name, width, theme, wrong, shown, wide, cut,
                   found.violations.map(v => v.id + ': ' + v.nodes[0].html.slice(0, 200))]);
         await page.close();
     }
@@ -342,7 +351,7 @@ for (const [name, file] of Object.entries(pages)) {
     await page.setJavaScriptEnabled(false);
     await page.goto('file://' + file);
     out.push([name, 0, 'no scripts', [], await page.$eval('#search', e => getComputedStyle(e).display) === 'none' ?
-              'hidden' : 'shown', false, []]);
+              'hidden' : 'shown', false, [], []]);
     await page.close();
 }
 console.log(JSON.stringify(out));
@@ -360,7 +369,7 @@ def in_browser(pages, folder):
     done = subprocess.run(["node", "axe.mjs", json.dumps(named), str(folder), browser], cwd=folder,
                           capture_output=True, text=True, timeout=600, check=False)
     check("the browser ran", done.returncode == 0, done.stderr)
-    for name, width, theme, wrong, shown, wide, violations in json.loads(done.stdout or "[]"):
+    for name, width, theme, wrong, shown, wide, cut, violations in json.loads(done.stdout or "[]"):
         what = f"{name}, {width} pixels, {theme}"
         if theme == "no scripts":
             check(what + ": no search without scripts", shown == "hidden", shown)
@@ -368,6 +377,7 @@ def in_browser(pages, folder):
         check(what + ": no error, and nothing is fetched", not wrong, wrong)
         check(what + ": the search finds", re.fullmatch(r"\d+ librar(y|ies)", shown), shown)
         check(what + ": the page is not wider than the window", not wide)
+        check(what + ": each caption can be read whole, wherever its table is scrolled to", not cut, cut)
         check(what + ": axe finds no violation", not violations, violations)
 
 
