@@ -266,12 +266,26 @@ static void say_unfit(struct search *s, const struct conflict *c)
     }
 }
 
+/* How many of its releases may make a better answer than the best so far. */
+static size_t releases_left(const struct search *s, const struct plan_solve_package *p)
+{
+    for (size_t i = 0; p->newest && i < s->answer->changes.n; i++) {
+        const struct plan_solve_change *c = &s->answer->changes.items[i];
+        for (size_t k = 0; c->package == p && k < p->n_releases; k++) {
+            if (c->release == &p->releases[k]) {
+                return k + 1;
+            }
+        }
+    }
+    return p->n_releases;
+}
+
 static void settle_forward(struct search *s, const struct conflict *c)
 {
     const struct plan_solve_package *t = c->target;
     bool tried = false;
     if (!choice_of(s, t)) {
-        for (size_t i = 0; i < t->n_releases; i++) {
+        for (size_t i = 0; i < releases_left(s, t); i++) {
             if (plan_solve_need_fits(c->need, t->releases[i].version)) {
                 tried = true;
                 try_release(s, t, &t->releases[i], need_text(s, c));

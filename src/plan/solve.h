@@ -51,6 +51,7 @@ struct plan_solve_package {
     const struct plan_solve_release *installed; // NULL: it is not
     const struct plan_solve_release *releases;  // what it could become, the best first
     size_t n_releases;
+    bool newest;                // its newest release that fits, whatever else that takes
     bool known;                 // no releases means "none fits" and not "none is known"
     const char *const *refused; // versions that are known and do not fit this machine
     size_t n_refused;

@@ -132,6 +132,22 @@ static void newest_of_what_fits(void **state)
     assert_string_equal(words(w, &s), "a 2.0"); // one change, not two
 }
 
+static void newest_whatever_else_it_takes(void **state)
+{
+    struct world *w = *state;
+    struct plan_solve_goal goal = move(package(w, "app", NULL, "1: engine>=1"));
+    struct plan_solve_package *engine =
+        package(w, "engine", NULL, "3: more>=9|2: more>=1 other>=1|1:");
+    (void)package(w, "more", NULL, "2: third==1|1:");
+    (void)package(w, "other", NULL, "1:");
+    (void)package(w, "third", NULL, "1:");
+    struct plan_solve_answer s = ask(w, &goal, 1);
+    assert_string_equal(words(w, &s), "app 1, engine 1");
+    engine->newest = true; // of what else it takes, the least
+    s = ask(w, &goal, 1);
+    assert_string_equal(words(w, &s), "app 1, engine 2, more 1, other 1");
+}
+
 static void what_pins_it_moves_with_it(void **state)
 {
     struct world *w = *state;
@@ -345,6 +361,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(newest_of_what_fits, setup, teardown),
+        cmocka_unit_test_setup_teardown(newest_whatever_else_it_takes, setup, teardown),
         cmocka_unit_test_setup_teardown(what_pins_it_moves_with_it, setup, teardown),
         cmocka_unit_test_setup_teardown(pinned_version_without_a_row, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_not_known_stays, setup, teardown),
