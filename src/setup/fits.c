@@ -154,7 +154,11 @@ static bool is_served(const struct finder *f, const struct kb_build *b)
     // What bitsandbytes needs beside torch, no index of NVIDIA's has.
     torch = torch || (rocm && strcmp(b->package, "torch") == 0 &&
                       strcmp(f->app->package, "bitsandbytes") == 0);
-    return torch && (rocm || setup_list_has(b->platforms, platform));
+    // What code the wheels of its other indexes have was read of those for x86-64: those for
+    // aarch64 have less (.ci/aarch64_linux/aarch64_ci_build.sh of 2.9.1, TORCH_CUDA_ARCH_LIST: 8.0
+    // and 9.0 for CUDA 12.6).
+    bool read = strcmp(platform, "linux-aarch64") != 0;
+    return torch && (rocm || (read && setup_list_has(b->platforms, platform)));
 }
 
 bool setup_is_plain(const struct finder *f, const struct kb_build *b)

@@ -176,7 +176,7 @@ static const struct plan_solve_package *find_pinned(void *arg, const char *name)
     VEC(const char *) refused = {0};
     bool has_platforms = strcmp(f->q->machine->platform, "linux-x86-64") == 0;
     struct plan_solve_package *p = arena_alloc(f->a, sizeof *p);
-    *p = (struct plan_solve_package){.name = name};
+    *p = (struct plan_solve_package){.name = name, .newest = setup_is_engine(f, name)};
     for (size_t i = 0; i < f->releases.n; i++) {
         const struct kb_release *r = &f->releases.rows[i];
         if (strcmp(r->package, name) != 0) {
@@ -403,5 +403,7 @@ int setup_pins_find(const struct setup_question *q, const struct setup_app *app,
         f.gfx = as;
         (void)find_for_pythons(&f, ret);
     }
+    ret->gfx = f.gfx;
+    ret->override = f.override;
     return 0;
 }

@@ -84,6 +84,12 @@ static bool is_engine(const struct planner *p, const char *package)
     return false;
 }
 
+/* The target of AMD's whose code the GPU runs. */
+static const char *gfx_run(const struct planner *p)
+{
+    return p->plan->pins.gfx ? p->plan->pins.gfx : p->m->gpu->gfx.value;
+}
+
 /* A build for this GPU of AMD's of one of the engines, which no index has: of those for this
  * platform and the newest major of ROCm the last in the list; NULL: none is known. */
 static const struct kb_build *rocm_build(const struct planner *p)
@@ -93,8 +99,7 @@ static const struct kb_build *rocm_build(const struct planner *p)
         const struct kb_build *b = &p->builds.rows[i];
         bool here = b->platforms.n ? strs_have_text(b->platforms, p->m->platform)
                                    : strcmp(p->m->platform, "linux-x86-64") == 0;
-        if (b->rocm && here && is_engine(p, b->package) &&
-            strs_have_text(b->gfx, p->m->gpu->gfx.value) &&
+        if (b->rocm && here && is_engine(p, b->package) && strs_have_text(b->gfx, gfx_run(p)) &&
             (!found || atoi(b->rocm) >= atoi(found->rocm))) {
             found = b;
         }
@@ -123,7 +128,7 @@ static const char *amd_refusal(const struct planner *p, struct str engine, bool 
         any = any || b->rocm;
         bool fits = b->rocm && (b->platforms.n ? strs_have_text(b->platforms, p->m->platform)
                                                : strcmp(p->m->platform, "linux-x86-64") == 0);
-        serves = serves || (fits && strs_have_text(b->gfx, p->m->gpu->gfx.value));
+        serves = serves || (fits && strs_have_text(b->gfx, gfx_run(p)));
         here = here || fits;
     }
     const char *name = engine_shown(p, engine);
@@ -377,6 +382,12 @@ static const char *unseen_gpu(const struct planner *p)
                     "rtx-3060-linux";
 }
 
+static const char *under_override(const struct planner *p)
+{
+    const char *as = p->plan->pins.override;
+    return as ? arena_printf(p->a, " under HSA_OVERRIDE_GFX_VERSION=%s", as) : "";
+}
+
 /* There are no releases for the GPU: why, and what there is in their place. */
 static int verdict_refused(struct planner *p, struct gm_err *err)
 {
@@ -406,13 +417,14 @@ static int verdict_refused(struct planner *p, struct gm_err *err)
     }
     const struct kb_build *rocm = g->vendor == HOST_AMD ? rocm_build(p) : NULL;
     if (rocm) {
-        verdict_unknown(
-            p, arena_printf(p->a,
-                            "%s %s has a build for ROCm %s with code for this GPU "
-                            "(%s), %s",
-                            rocm->package, rocm->versions, rocm->rocm, setup_gpu_text(p),
-                            p->plan->row->git ? "which its uv.lock does not install"
-                                              : "and no release is known to fit that build"));
+        verdict_unknown(p, arena_printf(p->a,
+                                        "%s %s has a build for ROCm %s with code for this GPU%s "
+                                        "(%s), %s",
+                                        rocm->package, rocm->versions, rocm->rocm,
+                                        under_override(p), setup_gpu_text(p),
+                                        p->plan->row->git
+                                            ? "which its uv.lock does not install"
+                                            : "and no release is known to fit that build"));
         return 0;
     }
     verdict_unknown(p, arena_printf(p->a,

@@ -106,7 +106,9 @@ struct setup_pins {
     const char *toolkit_min;      // of SETUP_CODE_SOURCE: the first CUDA toolkit for the GPU
     bool driver_newer;            // the machine's is older than that, or there is none
     const char *override;         // HSA_OVERRIDE_GFX_VERSION, or NULL
-    VEC(const char *) against;    // why there are none, one sentence each
+    const char
+        *gfx; // AMD's target whose code was looked for: the GPU's, or the override's; or NULL
+    VEC(const char *) against; // why there are none, one sentence each
 };
 
 struct setup_question {

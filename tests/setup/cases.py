@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "trees"))
-from build import (ROCM7, amd_gpu, amd_nodes, amdgpu, kfd, kfd_node, merged, nvidia, rocm,  # noqa: E402
-                   system, without)
+from build import (ROCM7, amd_gpu, amd_nodes, amdgpu, kfd, kfd_node, merged, nvidia,  # noqa: E402
+                   nvidia_gpus, nvidia_libraries, nvidia_module, nvidia_nodes, rocm, system, without)
 from machines import MACHINES  # noqa: E402
 
 UBUNTU = {"/usr/lib/os-release": "ID=ubuntu\nVERSION_ID=\"24.04\"\n"}
@@ -36,6 +36,14 @@ TREES["gtx970-open-module"] = merged(system(), UBUNTU, nvidia("535.183.01", (
 # Alpine's loader, and none of glibc.
 TREES["musl"] = merged(system(), {"/usr/lib/os-release": "ID=alpine\n", "/lib/ld-musl-x86_64.so.1": ""},
                        nvidia("580.95.05", RTX3060))
+# A server of AWS, on Arm: Turing, which PyTorch's wheels for aarch64 have no code for.
+TREES["t4g"] = merged(without(system(), "/proc/cpuinfo"), nvidia_module("535.183.01"), {
+    "/proc/cpuinfo": "processor\t: 0\nFeatures\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics\n"
+                     "CPU implementer\t: 0x41\nCPU architecture: 8\n"}, nvidia_gpus(
+    ("0000:00:1f.0", 0x1eb8, "NVIDIA T4G"), pci_class=0x030200), nvidia_nodes([0]),
+    nvidia_libraries("535.183.01", "/usr/lib/aarch64-linux-gnu"))
+TREES["v100"] = merged(system(), nvidia("580.95.05", ("0000:18:00.0", 0x1db6, "Tesla V100-PCIE-32GB"),
+                                        pci_class=0x030200, is_open=False))
 TREES["no-bus"] = without(MACHINES["cpu-only"][1], "/sys")
 # A device whose class this user may not read: it may be a GPU.
 TREES["bus-unread"] = merged(system(), {"/sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n"})
@@ -121,9 +129,15 @@ CASES = [
     ("torch-maxwell-wsl", ["torch", "--for", "gtx-980-wsl"], "cpu", ["from Pascal on"]),
     ("cupy-maxwell-wsl", ["cupy", "--for", "gtx-980-wsl"], "not", ["from Pascal on"]),
     ("tensorflow-windows", ["tensorflow", "--for", "rtx-5090-windows"], "cpu", ["--for rtx-5090-wsl"]),
-    # torch 1.13 declares no numpy, and does not work with numpy 2.
+    # torch 2.0 declares no numpy, and does not work with numpy 2.
     ("openai-whisper-kepler", ["openai-whisper", "--for", "tesla-k80-linux"], "gpu",
-     ["torch==1.13.1", "numpy==1.26.4"]),
+     ["torch==2.0.1", "numpy==1.26.4"]),
+    # An older torch would need fewer packages.
+    ("openai-whisper-volta", ["openai-whisper", "--root", "v100"], "gpu", ["torch==2.10.0"]),
+    ("torch-t4g", ["torch", "--root", "t4g"], "cpu", ["no release is known to have code for its GPU"]),
+    # The code of another target, with a variable that torch's own plan sets.
+    ("whisperx-rdna2-relative", ["whisperx", "--for", "rx-6700-xt-linux"], "unknown",
+     ["with code for this GPU under HSA_OVERRIDE_GFX_VERSION=10.3.0"]),
     ("torch-spark", ["torch", "--for", "dgx-spark"], "gpu", ["580.65.06"]),
     ("cupy-cpu", ["cupy", "--root", "cpu-only"], "not", ["cannot work"]),
     ("cupy-h100", ["cupy", "--root", "h100"], "gpu", ["'cupy-cuda12x[ctk]==14.2.0'"]),
