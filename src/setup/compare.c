@@ -20,22 +20,43 @@ static struct str public_of(const char *version)
     return str_cut(&rest, '+');
 }
 
-/* Without a label it is the build of the plain index, whose label only the knowledge base has. */
-static bool same_release(const struct setup_pin *pin, const char *have)
+/* The label that the pinned wheel has: its own; that of the index that it comes from, which is not
+ * written where that index has one build of each; else that of the build, which in the plain index
+ * only the knowledge base has. What goes with torch is built as torch is. NULL: not known. */
+static const char *label_of(const struct planner *p, const struct setup_pin *pin)
 {
-    const char *own = strchr(have, '+'), *wanted = strchr(pin->version, '+');
+    const struct setup_pins *pins = &p->plan->pins;
+    const char *own = strchr(pin->version, '+');
+    bool indexed = setup_is_elsewhere(p, pin) && !setup_is_attached_pin(p, pin);
+    bool of_torch = pins->build && strcmp(pins->build->package, "torch") == 0;
+    return own                       ? own + 1
+           : indexed                 ? pins->index
+           : pin->build || !of_torch ? pin->build
+                                     : pins->build->build;
+}
+
+/* Without a label it is the build of the plain index; on the CPU that does, too. */
+static bool same_release(const struct planner *p, const struct setup_pin *pin, const char *have)
+{
+    const char *own = strchr(have, '+'), *label = label_of(p, pin);
     if (!str_eq(public_of(have), public_of(pin->version))) {
         return false;
     }
-    return !own     ? !wanted
-           : wanted ? strcmp(own, wanted) == 0
-                    : pin->build && strcmp(own + 1, pin->build) == 0;
+    bool xpu = p->plan->other == SETUP_OTHER_XPU && setup_is_elsewhere(p, pin);
+    return own ? label && strcmp(own + 1, label) == 0 : !strchr(pin->version, '+') && !xpu;
 }
 
 bool setup_is_kept(const struct planner *p, const struct setup_pin *pin)
 {
     const char *have = setup_version_there(p->q, pin->package);
-    return have && same_release(pin, have);
+    return have && same_release(p, pin, have);
+}
+
+bool setup_is_other_build(const struct planner *p, const struct setup_pin *pin)
+{
+    const char *have = p->plan->there ? setup_version_there(p->q, pin->package) : NULL;
+    return have && !strchr(pin->version, '+') && !same_release(p, pin, have) &&
+           str_eq(public_of(have), public_of(pin->version));
 }
 
 static const struct setup_difference *changed(const struct planner *p, struct str name)

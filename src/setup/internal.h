@@ -35,6 +35,9 @@ void setup_command_add(struct planner *p, struct setup_step *s, const char *comm
 /* What the environment that exists has of the plan (compare.c). */
 void setup_compare(struct planner *p);
 bool setup_is_kept(const struct planner *p, const struct setup_pin *pin);
+/* Whether another build of the pinned release is there: "2.8.0+cpu" for 2.8.0, which an installer
+ * takes for the same. */
+bool setup_is_other_build(const struct planner *p, const struct setup_pin *pin);
 
 /* Each adds its step, if the plan has one. */
 void setup_driver_step_nvidia(struct planner *p);

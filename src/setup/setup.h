@@ -186,6 +186,7 @@ const char *setup_verdict_name(enum setup_verdict verdict); // "gpu", "cpu", "no
 struct setup_plan {
     const char *app, *machine;
     enum setup_verdict verdict;
+    bool replaces;        // another build of a pinned release is there
     bool gpu_lost;        // the verdict is the CPU though there is a GPU
     const char *sentence; // the verdict
     const struct setup_app *row;

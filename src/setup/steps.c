@@ -234,11 +234,22 @@ static void installer_add(const struct planner *p, word_list *words)
     }
 }
 
+static void index_add(const struct planner *p, word_list *words)
+{
+    const char *const index[] = {
+        "--index-url",
+        arena_printf(p->a, "https://download.pytorch.org/whl/%s", p->plan->pins.index)};
+    words_add(p, words, index, 2);
+}
+
 /* What PyTorch's own index has, built for the same CUDA or for the CPU. */
 static const char *packages_why(const struct planner *p)
 {
     const struct setup_pins *pins = &p->plan->pins;
-    const char *rest = "The installer finds their other dependencies.";
+    const char *rest = p->plan->replaces ? "--force-reinstall replaces a build of the same release "
+                                           "that is there: the installer would keep it. The "
+                                           "installer finds their other dependencies."
+                                         : "The installer finds their other dependencies.";
     if (p->plan->source) {
         return arena_printf(p->a,
                             "uv.lock has the packages, for Python 3.12; NVIDIA's libraries, which "
@@ -310,6 +321,31 @@ static const char *engines_text(const struct planner *p)
     return text;
 }
 
+/* For an installer 2.8.0+cpu satisfies ==2.8.0: what is there is replaced by name. */
+static void replace_add(struct planner *p, struct setup_step *s, bool indexed)
+{
+    const char *const options[] = {"--force-reinstall", "--no-deps"};
+    word_list words = {0};
+    installer_add(p, &words);
+    words_add(p, &words, options, 2);
+    size_t before = words.n;
+    for (size_t i = 0; i < p->plan->pins.items.n; i++) {
+        const struct setup_pin *pin = &p->plan->pins.items.items[i];
+        if (setup_is_other_build(p, pin) && setup_is_elsewhere(p, pin) == indexed &&
+            !setup_is_attached_pin(p, pin)) {
+            VEC_PUSH(p->a, &words, arena_printf(p->a, "%s==%s", pin->package, pin->version));
+        }
+    }
+    if (words.n == before) {
+        return;
+    }
+    if (indexed) {
+        index_add(p, &words);
+    }
+    run_add(p, s, &words);
+    p->plan->replaces = true;
+}
+
 /* What is from PyTorch's own index goes first: what else is needed is in the plain one. */
 void setup_packages_step(struct planner *p)
 {
@@ -341,12 +377,12 @@ void setup_packages_step(struct planner *p)
         }
     }
     if (own.n > before) {
-        const char *const index[] = {
-            "--index-url", arena_printf(p->a, "https://download.pytorch.org/whl/%s", pins->index)};
-        words_add(p, &own, index, 2);
+        index_add(p, &own);
+        replace_add(p, s, true);
         run_add(p, s, &own);
     }
     if (plain.n > plain_before) {
+        replace_add(p, s, false);
         source_words(p, s, &plain);
         run_add(p, s, &plain);
     }

@@ -22,7 +22,8 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "trees")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "trees"), str(HERE.parent / "causes")]
+import tree  # noqa: E402
 from cases import APPS, CASES, NAMED, SCRIPTS, TREES  # noqa: E402
 from build import write  # noqa: E402
 from mapped import case_faults  # noqa: E402
@@ -151,6 +152,31 @@ def check_case(exe, top, case, validator, rewrite):
                                                   str(golden), "now"))
 
 
+# The release of torch that an environment has, the machine, what of it the plan replaces (or keeps), and
+# the command that does. For pip and uv 2.8.0+cpu satisfies ==2.8.0.
+BUILDS = [
+    ("2.8.0+cpu", "rtx3060", "change  torch 2.8.0+cpu -> 2.8.0", "--force-reinstall --no-deps torch==2.8.0\n"),
+    ("2.8.0+cu128", "rtx3060", "keep    torch 2.8.0+cu128", None),
+    ("2.8.0", "rtx3060", "keep    torch 2.8.0", None),
+    ("2.9.1+cpu", "gtx1080-driver-580", "change  torch 2.9.1+cpu -> 2.9.1+cu126", None),
+    ("2.8.0", "arc-a770", "change  torch 2.8.0 -> 2.8.0",
+     "--force-reinstall --no-deps torch==2.8.0 --index-url https://download.pytorch.org/whl/xpu\n"),
+    ("2.8.0+xpu", "arc-a770", "keep    torch 2.8.0+xpu", None),
+    ("2.8.0+cpu", "cpu-only", "keep    torch 2.8.0+cpu", None),
+]
+
+
+def build_faults(exe, top, have, machine, said, command):
+    env = tree.Tree(Path(top) / f"{machine}-{have}").python()
+    env.machine(TREES[machine])
+    env.dist("torch", have, [])
+    out = run(exe, top, "torch", "--root", env.top, "--env", env.prefix)[1]
+    if said not in out:
+        yield f"the text lacks {said!r}: {out[:400]}"
+    if command not in out if command else "--force-reinstall" in out:
+        yield f"the command to replace it is not {command!r}: {out}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("gpumend", type=Path)
@@ -190,6 +216,12 @@ def main():
                                                               check=False).returncode):
                 bad += 1
                 print(f"{words}: status {status}: {out}{errors}")
+        for build in [] if given.names else BUILDS:
+            n += 1
+            found = list(build_faults(exe, top, *build))
+            bad += bool(found)
+            for fault in found:
+                print(f"torch {build[0]} on {build[1]}: {fault}")
     n += 1
     for fault in case_faults():
         bad += 1
