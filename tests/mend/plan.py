@@ -68,6 +68,7 @@ OFFERED = {
     'ffmpeg-of-the-path-too-old': ['env', 'preload', 'hook'],
     'import-order': ['env', 'preload', 'hook', 'edit'],
     'import-order-of-lazy-imports': ['env', 'preload', 'hook', 'edit'],
+    'stub-for-numba-cuda-alone': ['env', 'shadow env preload'],
     'stub-libcuda': ['env', 'preload', 'hook'],
     'stub-libcuda-by-rpath': ['env', 'preload', 'edit'],
     'preload-ignored': ['env'],
