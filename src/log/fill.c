@@ -23,6 +23,13 @@ const char *log_field_of(const struct log_matched *m, struct str names)
 {
     while (names.s) {
         struct str name = str_cut(&names, '|');
+        if (log_is_release_field(name)) { // never one of the text
+            const char *value = log_release_field(m->release, name);
+            if (value) {
+                return value;
+            }
+            continue;
+        }
         for (size_t i = 0; i <= m->n + m->n_facts; i++) {
             const struct log_fact *f = i < m->n    ? m->items[i]
                                        : i == m->n ? m->shown
@@ -169,7 +176,7 @@ static bool is_anybodys_path(const char *value)
 /* The value as a command may have it; NULL: none may. */
 static const char *command_value(const struct log_matched *m, struct str names, const char *value)
 {
-    if (!value || is_provided_field(names)) {
+    if (!value || is_provided_field(names) || log_is_release_field(names)) {
         return value;
     }
     if (!value_is_plain(value) || is_anybodys_path(value)) {

@@ -12,6 +12,7 @@
 
 #include "base/node.h"
 #include "base/str.h"
+#include "kb/names.h"
 #include "log/automaton.h"
 #include "log/filter.h"
 #include "log/log.h"
@@ -116,7 +117,8 @@ struct log_matched {
     size_t n_facts;
     struct arena *a; // for scratch
     struct log_rules *rules;
-    const struct log_fact *shown; // what a test decided by, to be quoted as well; or NULL
+    const struct log_fact *shown;      // what a test decided by, to be quoted as well; or NULL
+    const struct log_release *release; // that a test found (releases.c); or NULL
 };
 
 /* A name of a GPU in kb/gpus.json, without what says nothing about its chip. */
@@ -155,7 +157,8 @@ struct log_rules {
     VEC(struct log_gpu) gpus;         // filled when a name is first asked for
     struct kb_gpus gpu_rows;
     bool gpus_tried;
-    struct words *words;              // NULL until they are first needed
+    struct words *words; // NULL until they are first needed
+    struct kb_names names;
     VEC(struct log_regex *) compiled; // to be freed
     pcre2_match_context *limits;
     pcre2_match_data *groups;
@@ -428,6 +431,24 @@ const char *log_command_here(const struct log_matched *m, const char *command);
 
 /* Whether the field's value comes from the knowledge base, not from the text. */
 bool is_provided_field(struct str field);
+
+/* ------------------------------------------------------------------ releases by a name */
+
+enum { LOG_MISSED_MAX = 32 }; // messages of a text that are looked up
+
+/* Looks for the first message that misses a name of a Python package of which the releases that
+ * were read have it and others have not; sets m->release. With `inside` a member of a class or an
+ * argument, whose package only the name of that tells, otherwise a module or a name in it. */
+bool log_release_find(struct log_matched *m, bool inside);
+
+/* The message. */
+const struct log_fact *log_release_fact(const struct log_release *r);
+
+/* {release_package}, {release_name}, {release_history} (which releases have it), {release_pin}
+ * (what pip installs, quoted), {release_along} (what moves along), {release_way} (earlier, later,
+ * between), {release_asker} (the package that asks for the name). NULL: not known. */
+const char *log_release_field(const struct log_release *r, struct str field);
+bool log_is_release_field(struct str field);
 
 /* ------------------------------------------------------------------ screens */
 

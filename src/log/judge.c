@@ -85,6 +85,9 @@ static bool rule_holds(const struct log_rule *rule, struct log_matched *m,
             return false;
         }
     }
+    if (m->release) {
+        matched[0] = log_release_fact(m->release); // it need not be the earliest
+    }
     return true;
 }
 

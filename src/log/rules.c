@@ -305,7 +305,7 @@ int log_rules_of(struct kb *kb, struct arena *a, const struct log_sources *sourc
 {
     struct log_rules *r = arena_alloc(a, sizeof *r);
     struct log_literals literals = {0};
-    *r = (struct log_rules){.arena = a, .kb = kb};
+    *r = (struct log_rules){.arena = a, .kb = kb, .names = {.arena = a}};
     struct collected c = {.rules = r, .problems = sources->problems, .err = err};
     *ret = r;
     int rc = files_collect(&c, sources->files, sources->built_in);

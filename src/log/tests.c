@@ -519,6 +519,18 @@ static bool test_same_process(struct log_matched *m)
     return true;
 }
 
+/* ------------------------------------------------------------------ releases by a name */
+
+static bool test_release_by_name(struct log_matched *m)
+{
+    return log_release_find(m, false);
+}
+
+static bool test_release_by_member(struct log_matched *m)
+{
+    return log_release_find(m, true);
+}
+
 log_test log_test_by_name(const char *name)
 {
     static const struct {
@@ -533,6 +545,8 @@ log_test log_test_by_name(const char *name)
         {"memory-mostly-used", test_memory_mostly_used},
         {"other-major-installed", test_other_major_installed},
         {"process-holds-most", test_process_holds_most},
+        {"release-by-member", test_release_by_member},
+        {"release-by-name", test_release_by_name},
         {"same-major-installed", test_same_major_installed},
         {"same-process", test_same_process},
         {"version-differs", test_version_differs},
