@@ -667,6 +667,22 @@ incomplete("left-by-pip", "ctranslate2-4.8.5.dist-info", "interrupted.*some of i
            lambda t, p: os.rename(t.real(p), t.real(p.replace("/ct", "/~t"))))
 
 
+def without_metadata(state, change):
+    """The folder's name is then all that says what is installed: whether it is whole is not known."""
+    def build(t, bad):
+        t.python().ctranslate2("4.8.5")
+        t.system_cublas()
+        if bad:
+            change(t, t.site + "/ctranslate2-4.8.5.dist-info/METADATA")
+    case("package-incomplete", "python-dep-conflict", "ctranslate2", name="metadata-" + state, severity="warning",
+         evidence="METADATA is %s, as an interrupted installer leaves it" % state,
+         repair=r"Remove \S+/ctranslate2-4\.8\.5\.dist-info, then reinstall")(build)
+
+
+without_metadata("missing", Tree.remove)
+without_metadata("empty", lambda t, p: t.put(p, ""))
+
+
 def deleted(name, culprit, file, repair, change=lambda t: None):
     """What a package records and what is gone comes back when that package is installed again."""
     def build(t, bad):
@@ -863,7 +879,8 @@ def cpu_level(t, bad):
     return {"args": ["--cpu", "x86-64-v1" if bad else "x86-64-v3"]}
 
 
-@case("page-size", "not-gpu-runtime", "libfoo.so.1", repair="64 KiB", evidence="not page-aligned")
+@case("page-size", "not-gpu-runtime", "libfoo.so.1", repair="64 KiB",
+      evidence=r"less than 64 KiB, and this kernel's are of 64 KiB[\s\S]*not page-aligned")
 def page_size(t, bad):
     """A program of aarch64 whose kernel has pages of 64 KiB."""
     arm = {"machine": tree.elfgen.AARCH64}
