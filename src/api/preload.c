@@ -17,7 +17,7 @@ struct resident {
 
 /* The soname in a mapped object's dynamic section; glibc has already turned the addresses into
  * those of this process, musl has not. */
-static const char *soname_of(const struct dl_phdr_info *info)
+static const char *mapped_soname(const struct dl_phdr_info *info)
 {
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) {
@@ -50,7 +50,7 @@ static int object_visit(struct dl_phdr_info *info, size_t size, void *arg)
         r->same = api_text(r->gm, info->dlpi_name);
         return 1;
     }
-    const char *soname = soname_of(info);
+    const char *soname = mapped_soname(info);
     if (soname && r->soname && strcmp(soname, r->soname) == 0) {
         r->other = api_text(r->gm, info->dlpi_name);
     }

@@ -10,6 +10,11 @@ void json_add(json_t *list, json_t *value)
     (void)json_array_append_new(list, value);
 }
 
+long long json_whole(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
 const char *json_text(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));

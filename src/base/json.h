@@ -18,6 +18,9 @@ void json_add(json_t *list, json_t *value);
  * lives as long as the object. */
 const char *json_text(const json_t *object, const char *key);
 
+/* The whole number of a key; 0 if there is none, or another kind of value. */
+long long json_whole(const json_t *object, const char *key);
+
 /* Whether the text of a document may have more values than `max`: jansson makes one of each comma
  * and bracket, some twenty times as large as its text. */
 bool json_text_exceeds(struct str text, size_t max);

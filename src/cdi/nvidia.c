@@ -61,7 +61,7 @@ static bool is_driver_file(const char *name, void *arg)
 }
 
 /* The DT_SONAME of a library, or the name of its file. */
-static const char *soname_of(struct cdi_builder *b, const char *real)
+static const char *library_soname(struct cdi_builder *b, const char *real)
 {
     const void *data = NULL;
     size_t size = 0;
@@ -102,7 +102,7 @@ static void place_library(struct nvidia *n, const char *path, const char *name)
             return; // a folder before it has one
         }
     }
-    const char *soname = soname_of(n->b, path);
+    const char *soname = library_soname(n->b, path);
     VEC_PUSH(n->b->arena, &n->placed, name);
     cdi_place_library(&n->place, path, name, !draws(name)); // the driver opens some by this name
     if (strcmp(soname, name) != 0) {

@@ -357,9 +357,9 @@ struct choose_memory choose_model_memory(const struct kb_models *models,
 
 /* The row that says what compute types run as there, or NULL. The types that hardware executes
  * well do not depend on who asks: CTranslate2's table serves for the others too. */
-static const struct kb_model *row_of(const struct kb_models *models, struct arena *a,
-                                     enum choose_device_kind device, const char *capability,
-                                     const char *machine)
+static const struct kb_model *compute_row(const struct kb_models *models, struct arena *a,
+                                          enum choose_device_kind device, const char *capability,
+                                          const char *machine)
 {
     const char *name = choose_device_name(device);
     for (size_t i = 0; i < models->n; i++) {
@@ -450,7 +450,7 @@ size_t choose_computes(const struct kb_models *models, struct arena *a,
     const enum choose_compute *list = is_cpu ? (ct2 ? ct2_cpu : cpu) : (ct2 ? ct2_gpu : gpu);
     size_t n_list = is_cpu ? (ct2 ? 2 : 1) : (ct2 ? 4 : 2), n = 0;
     const char *kind = f->machine && strcmp(f->machine, "aarch64") == 0 ? "aarch64" : "x86-64";
-    const struct kb_model *row = row_of(models, a, f->device, f->capability, kind);
+    const struct kb_model *row = compute_row(models, a, f->device, f->capability, kind);
     if (f->given) {
         ret[0] = f->compute;
         return given_runs(f, row) && has_eight_bits(a, f, f->compute) ? 1 : 0;
@@ -478,6 +478,6 @@ enum choose_compute choose_runs_as(const struct kb_models *models, struct arena 
     if (compute != CHOOSE_INT8 || f->device == CHOOSE_DEVICE_CPU) {
         return compute;
     }
-    const struct kb_model *row = row_of(models, a, f->device, f->capability, "x86-64");
+    const struct kb_model *row = compute_row(models, a, f->device, f->capability, "x86-64");
     return row && runs_well(row, CHOOSE_INT8_FLOAT16) ? CHOOSE_INT8_FLOAT16 : CHOOSE_INT8_FLOAT32;
 }

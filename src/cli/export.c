@@ -282,7 +282,7 @@ static int take_format(struct export *e, const char *value)
     return e->form ? CLI_OK : cli_fail(CLI_USAGE, "export: unknown format %s: " FORM_NAMES, value);
 }
 
-static int take_option(struct export *e, int id, const char *value)
+static int export_take_option(struct export *e, int id, const char *value)
 {
     switch (id) {
     case O_ROOT: e->asked.root_path = value; return CLI_OK;
@@ -385,7 +385,7 @@ static int export_run(const struct cli_command *self, int argc, char **argv)
             arena_release(&e.arena);
             return CLI_OK;
         }
-        rc = id == CLI_WRONG ? CLI_USAGE : take_option(&e, id, args.value);
+        rc = id == CLI_WRONG ? CLI_USAGE : export_take_option(&e, id, args.value);
     }
     rc = rc == CLI_OK ? check_words(&e) : rc;
     rc = rc == CLI_OK ? export_node(&e) : rc;

@@ -161,11 +161,6 @@ static const char *shown_text(const json_t *o, const char *key)
     return text ? text : "-";
 }
 
-static long long number_of(const json_t *o, const char *key)
-{
-    return (long long)json_integer_value(json_object_get(o, key));
-}
-
 static void print_names(struct fleet_command *c, const json_t *names)
 {
     size_t n = json_array_size(names), shown = n < c->names ? n : (size_t)c->names;
@@ -191,7 +186,7 @@ static const char *gpus_text(struct arena *a, const json_t *facts)
 {
     char *names = json_dumps(json_object_get(facts, "gpu_names"), JSON_ENCODE_ANY);
     const char *text = json_is_integer(json_object_get(facts, "gpus"))
-                           ? arena_printf(a, "%lld GPUs %s", number_of(facts, "gpus"),
+                           ? arena_printf(a, "%lld GPUs %s", json_whole(facts, "gpus"),
                                           names ? str_printable(a, names) : "-")
                            : "GPUs unknown";
     free(names);
@@ -223,8 +218,8 @@ static void print_differences(struct fleet_command *c, const json_t *doc)
                i ? "          " : "differs   ", str_printable(a, shown_text(one, "node")),
                str_printable(a, shown_text(one, "fact")),
                str_printable(a, shown_text(one, "value")),
-               str_printable(a, shown_text(one, "majority")), number_of(one, "of"),
-               number_of(one, "in"));
+               str_printable(a, shown_text(one, "majority")), json_whole(one, "of"),
+               json_whole(one, "in"));
     }
     for (size_t i = 0; i < json_array_size(rare); i++) {
         const json_t *one = json_array_get(rare, i);
@@ -252,15 +247,15 @@ static void print_changes(struct fleet_command *c, const json_t *doc)
     }
 }
 
-static void print_text(struct fleet_command *c, const json_t *doc)
+static void fleet_print_text(struct fleet_command *c, const json_t *doc)
 {
     struct arena *a = &c->arena;
     const json_t *verdicts = json_object_get(doc, "verdicts");
     const json_t *unknown = json_object_get(doc, "unknown"),
                  *damaged = json_object_get(doc, "damaged");
-    printf("nodes     %lld: %lld ok, %lld broken, %lld unknown\n", number_of(doc, "nodes"),
-           number_of(verdicts, "ok"), number_of(verdicts, "broken"),
-           number_of(verdicts, "unknown"));
+    printf("nodes     %lld: %lld ok, %lld broken, %lld unknown\n", json_whole(doc, "nodes"),
+           json_whole(verdicts, "ok"), json_whole(verdicts, "broken"),
+           json_whole(verdicts, "unknown"));
     print_causes(c, doc);
     for (size_t i = 0; i < json_array_size(unknown); i++) {
         const json_t *one = json_array_get(unknown, i);
@@ -274,11 +269,11 @@ static void print_text(struct fleet_command *c, const json_t *doc)
     for (size_t i = 0; i < json_array_size(damaged); i++) {
         const json_t *one = json_array_get(damaged, i);
         printf("%s%s, line %lld: %s\n", i ? "          " : "damaged   ",
-               str_printable(a, shown_text(one, "file")), number_of(one, "line"),
+               str_printable(a, shown_text(one, "file")), json_whole(one, "line"),
                shown_text(one, "why"));
     }
-    if (number_of(doc, "damaged_left_out")) {
-        printf("          and %lld more lines\n", number_of(doc, "damaged_left_out"));
+    if (json_whole(doc, "damaged_left_out")) {
+        printf("          and %lld more lines\n", json_whole(doc, "damaged_left_out"));
     }
 }
 
@@ -294,7 +289,7 @@ static int write_page(struct fleet_command *c, const json_t *doc)
     }
     if (strcmp(c->html_file, "-") != 0) {
         (void)cli_fail(CLI_OK, "fleet: %lld ok, %lld broken, %lld unknown; the page is in %s",
-                       number_of(v, "ok"), number_of(v, "broken"), number_of(v, "unknown"),
+                       json_whole(v, "ok"), json_whole(v, "broken"), json_whole(v, "unknown"),
                        str_printable(&c->arena, c->html_file));
     }
     return CLI_OK;
@@ -317,8 +312,8 @@ static int report_fleet(struct fleet_command *c)
     json_t *doc = fleet_report(&c->fleet);
     const json_t *verdicts = json_object_get(doc, "verdicts");
     int status =
-        number_of(verdicts, "broken") ? CLI_FINDINGS
-        : number_of(verdicts, "unknown") || c->fleet.n_damaged || number_of(doc, "nodes") == 0
+        json_whole(verdicts, "broken") ? CLI_FINDINGS
+        : json_whole(verdicts, "unknown") || c->fleet.n_damaged || json_whole(doc, "nodes") == 0
             ? CLI_CANNOT
             : CLI_OK;
     if (c->json) {
@@ -328,7 +323,7 @@ static int report_fleet(struct fleet_command *c)
         status = write_page(c, doc) == CLI_OK ? status : CLI_CANNOT;
         json_decref(doc);
     } else {
-        print_text(c, doc);
+        fleet_print_text(c, doc);
         json_decref(doc);
     }
     fleet_end(&c->fleet);

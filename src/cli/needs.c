@@ -352,7 +352,7 @@ static int print_form(struct needs_command *c)
     return CLI_OK;
 }
 
-static void print_text(struct needs_command *c)
+static void needs_print_text(struct needs_command *c)
 {
     struct arena *a = &c->t.arena;
     diag_texts lines = {0};
@@ -388,7 +388,7 @@ static int status_of(const struct needs_command *c)
 
 /* ------------------------------------------------------------------ the command line */
 
-static int take_option(void *command, int id, const char *value)
+static int needs_take_option(void *command, int id, const char *value)
 {
     struct needs_command *c = command;
     switch (id) {
@@ -431,7 +431,7 @@ static int needs_print(struct needs_command *c)
     } else if (c->form != NEEDS_FORMS) {
         rc = print_form(c);
     } else {
-        print_text(c);
+        needs_print_text(c);
     }
     return rc != CLI_OK ? rc : status_of(c);
 }
@@ -467,7 +467,7 @@ static int run_with(void *command)
 
 static int needs_run(const struct cli_command *self, int argc, char **argv)
 {
-    static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
+    static const struct cli_target_calls calls = {.take = needs_take_option, .run = run_with};
     struct needs_command c = {.form = NEEDS_FORMS};
     return cli_target_run(&c.t, self, argc, argv, &calls, &c);
 }

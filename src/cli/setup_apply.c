@@ -73,7 +73,7 @@ static size_t commands_of(const struct setup_plan *plan, struct arena *a,
     return n;
 }
 
-static const char *title_of(const struct done *d)
+static const char *done_title(const struct done *d)
 {
     return arena_printf(&d->t->arena, "%s for the %s", d->plan->app,
                         d->plan->verdict == SETUP_GPU ? "GPU" : "CPU");
@@ -109,7 +109,7 @@ static int make_environment(struct done *d, struct root *root, struct gm_err *er
                                         .root = root,
                                         .folder = d->folder,
                                         .is_there = d->plan->there != NULL,
-                                        .title = title_of(d),
+                                        .title = done_title(d),
                                         .commands = commands,
                                         .n_commands = n,
                                         .env = d->t->asked.env,
@@ -260,7 +260,7 @@ static json_t *done_json(const struct done *d)
     json_put(doc, "schema", json_integer(1));
     json_put(doc, "did", json_string("apply"));
     json_put(doc, "journal", d->id ? json_integer(d->id) : json_null());
-    json_put(doc, "title", out_json_text(a, title_of(d)));
+    json_put(doc, "title", out_json_text(a, done_title(d)));
     json_put(doc, "result", json_string(results[d->result]));
     json_put(doc, "why", out_json_text(a, d->why));
     json_put(doc, "taken_back", json_boolean(!d->id));

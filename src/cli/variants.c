@@ -306,7 +306,7 @@ static void print_machine(struct variants *c, size_t at)
     }
 }
 
-static void print_text(struct variants *c)
+static void variants_print_text(struct variants *c)
 {
     struct arena *a = &c->t.arena;
     for (size_t i = 0; i < c->wheels.n; i++) {
@@ -449,7 +449,7 @@ static int print_answer(struct variants *c)
         take_worst(c, c->wheels.items[i].why ? HOST_UNKNOWN : HOST_YES);
     }
     if (!c->t.json) {
-        print_text(c);
+        variants_print_text(c);
     } else if (out_json_dump(stdout, document(c)) < 0) {
         return cli_fail(CLI_CANNOT, "cannot write the output");
     }
@@ -461,7 +461,7 @@ static int print_answer(struct variants *c)
 
 /* ------------------------------------------------------------------ the command line */
 
-static int take_option(void *command, int id, const char *value)
+static int variants_take_option(void *command, int id, const char *value)
 {
     struct variants *c = command;
     switch (id) {
@@ -497,7 +497,7 @@ static int run_with(void *command)
 
 static int variants_run(const struct cli_command *self, int argc, char **argv)
 {
-    static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
+    static const struct cli_target_calls calls = {.take = variants_take_option, .run = run_with};
     struct variants c = {0};
     return cli_target_run(&c.t, self, argc, argv, &calls, &c);
 }

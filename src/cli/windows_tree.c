@@ -39,8 +39,8 @@ static const struct host_windows_user *user_of(struct arena *a, const struct hos
 }
 
 /* PATH: the system's, then the user's. NULL: not known. */
-static const char *path_of(struct arena *a, const struct host_windows *w,
-                           const struct host_windows_user *user)
+static const char *windows_path_value(struct arena *a, const struct host_windows *w,
+                                      const struct host_windows_user *user)
 {
     if (w->path.state != HOST_YES || (w->users.n && !user) ||
         (user && user->path.state == HOST_UNKNOWN)) {
@@ -169,7 +169,7 @@ static void set_environment(struct arena *a, const struct host *host, const stru
 {
     if (host) {
         const struct host_windows_user *user = user_of(a, &host->windows, py->folder);
-        py->path = path_of(a, &host->windows, user);
+        py->path = windows_path_value(a, &host->windows, user);
         py->cuda_path = variable_for(host, user, "CUDA_PATH");
         py->hip_path = variable_for(host, user, "HIP_PATH");
         py->unsafe_search = host->windows.safe_search.state == HOST_NO;

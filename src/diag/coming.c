@@ -19,7 +19,7 @@ static bool is_brought_by(const struct kb_provide *row, const char *package)
 }
 
 /* Whether a library of the package lies on the machine outside of packages: from apt, a toolkit. */
-static bool is_served(struct diag *d, const char *package)
+static bool package_is_served(struct diag *d, const char *package)
 {
     struct kb_provides rows;
     struct gm_err err;
@@ -153,7 +153,7 @@ static void coming_add(struct diag *d, const struct kb_release *r, const struct 
         opened = diag_opened_by(d->m, need->package, its->version);
     }
     for (size_t i = 0; i < opened.n; i++) {
-        if (!is_served(d, opened.items[i].package)) {
+        if (!package_is_served(d, opened.items[i].package)) {
             name_folder(d, r, opened.items[i].package, c);
         }
     }
@@ -179,7 +179,7 @@ static struct coming coming_with(struct diag *d, const char *package, const char
         for (size_t k = 0; it && k < c->n_needs; k++) {
             const struct kb_need *need = &c->needs[k];
             if (!is_declared(r, need->package) && !has_installed(d, need) &&
-                !is_served(d, need->package)) {
+                !package_is_served(d, need->package)) {
                 coming_add(d, r, c, need, &out);
             }
         }

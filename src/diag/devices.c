@@ -174,7 +174,7 @@ static const struct problem_row rows[] = {
     {"old-kernel", ALWAYS(DIAG_AMD_KERNEL_OLD), "amdgpu"},
 };
 
-static const struct problem_row *row_of(const struct host_problem *p)
+static const struct problem_row *problem_row_of(const struct host_problem *p)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(rows[i].id, p->id) == 0) {
@@ -426,7 +426,7 @@ static bool finds_libcuda_of_wsl(struct diag *d)
 static struct diag_finding *gpu_problem_add(struct diag *d, const struct host_gpu *g,
                                             const struct host_problem *p)
 {
-    const struct problem_row *row = row_of(p);
+    const struct problem_row *row = problem_row_of(p);
     enum diag_severity severity;
     if (!row) {
         return NULL; // a remark, or not known

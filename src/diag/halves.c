@@ -46,7 +46,7 @@ static bool file_is_absent(struct diag *d, const char *path)
     return rc == -ENOENT || rc == -ENOTDIR;
 }
 
-static const char *path_of(struct diag *d, const struct py_dist *dist, struct str row)
+static const char *record_row_path(struct diag *d, const struct py_dist *dist, struct str row)
 {
     const char *path = str_dup(d->a, row);
     return path_normal(d->a, path[0] == '/' ? path : path_join(d->a, dist->site, path));
@@ -60,7 +60,7 @@ static void name_absent(struct diag *d, struct diag_finding *f, const struct py_
     size_t absent = 0;
     (void)py_dist_libraries(d->m->env, dist, &list); // empty without a RECORD
     for (size_t i = 0; i < list.rows.n; i++) {
-        const char *path = path_of(d, dist, list.rows.items[i].path);
+        const char *path = record_row_path(d, dist, list.rows.items[i].path);
         bool counts = file_is_absent(d, path) && strcmp(path, first) != 0;
         absent += counts;
         if (counts && absent <= NAMED_MAX) {
@@ -142,7 +142,7 @@ static const struct changed *changed_libraries(struct diag *d, const struct py_d
     (void)py_dist_libraries(d->m->env, dist, &list); // empty without a RECORD
     for (size_t i = 0; i < list.rows.n; i++) {
         const struct py_record_row *row = &list.rows.items[i];
-        const char *path = path_of(d, dist, row->path);
+        const char *path = record_row_path(d, dist, row->path);
         struct stat st;
         int rc = root_stat(d->m->root, path, &st);
         bool dangles = rc == -ENOENT && !file_is_absent(d, path);

@@ -172,7 +172,7 @@ static bool is_of_product(struct diag *d, const char *name, const char *other, c
 
 /* What each candidate of an attempt lacks first: "libavutil.so.59 or libavutil.so.58"; NULL where
  * there is no choice. What candidates lack of other products has another reason. */
-static const char *choice_of(struct diag *d, const struct diag_failure *x, const char *product)
+static const char *lacking_choice(struct diag *d, const struct diag_failure *x, const char *product)
 {
     const struct model_attempt *at = x->attempt;
     const struct ldso_process *p = x->process->ldso;
@@ -195,7 +195,7 @@ static const char *choice_of(struct diag *d, const struct diag_failure *x, const
 
 static const char *missing_summary(struct diag *d, const struct diag_failure *x)
 {
-    const char *product = diag_library_title(d, x->name), *choice = choice_of(d, x, product);
+    const char *product = diag_library_title(d, x->name), *choice = lacking_choice(d, x, product);
     if (choice) {
         return arena_printf(d->a,
                             "%s is not installed in a version that %s can use: it looks for "

@@ -228,7 +228,7 @@ static bool diag_wanted_is_in_reach(const struct wanted *w, const char *name)
     return false;
 }
 
-static bool is_wanted(const struct wanted *w, const char *name)
+static bool library_is_wanted(const struct wanted *w, const char *name)
 {
     for (size_t i = 0; i < w->names.n; i++) {
         if (strcmp(w->names.items[i], name) == 0) {
@@ -252,7 +252,7 @@ void diag_wanted_follow(struct diag_finding *f, struct wanted *w)
         }
         for (size_t k = 0; k < opened.n; k++) {
             const struct diag_opened *o = &opened.items[k];
-            if (!is_wanted(w, o->name) && !diag_wanted_is_in_reach(w, o->name)) {
+            if (!library_is_wanted(w, o->name) && !diag_wanted_is_in_reach(w, o->name)) {
                 diag_evidence(d, f, "%s of %s %s opens %s (knowledge base, row %s)", o->by,
                               v->package, r->version, o->name, o->row);
                 VEC_PUSH(d->a, &w->names, o->name);

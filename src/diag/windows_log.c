@@ -131,7 +131,8 @@ static const char *module_in(struct arena *a, struct str text)
                                               : NULL;
 }
 
-static bool is_listed(const diag_windows_subjects *list, const struct diag_windows_subject *s)
+static bool subject_is_listed(const diag_windows_subjects *list,
+                              const struct diag_windows_subject *s)
 {
     for (size_t i = 0; i < list->n; i++) {
         const struct diag_windows_subject *o = &list->items[i];
@@ -159,7 +160,7 @@ void diag_windows_read_log(struct arena *a, const struct log_result *log,
         s.path = path_in(a, text);
         s.is_module = !s.path && module;
         s.name = s.path ? winldr_path_base(s.path) : module ? module : name_in(a, text);
-        if (s.name && !is_listed(ret, &s)) {
+        if (s.name && !subject_is_listed(ret, &s)) {
             VEC_PUSH(a, ret, s);
         }
     }
@@ -247,7 +248,7 @@ static bool is_file(const struct diag_windows *n, const char *path)
 
 /* The subject's file in the environment: by its path, or by what follows the folder of the
  * packages: site-packages, `_internal` of PyInstaller, `lib` of cx_Freeze. */
-static const char *file_of(const struct diag_windows *n, const struct diag_windows_subject *s)
+static const char *subject_file(const struct diag_windows *n, const struct diag_windows_subject *s)
 {
     const char *words = "\\site-packages\\";
     if (winldr_path_is_below(s->path, n->py->folder)) {
@@ -265,7 +266,7 @@ static const char *file_of(const struct diag_windows *n, const struct diag_windo
 static void ask_path(struct windows_ask *q)
 {
     const struct diag_windows *n = q->n;
-    const char *path = file_of(n, q->s);
+    const char *path = subject_file(n, q->s);
     if (!path) {
         return;
     }

@@ -328,7 +328,7 @@ static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key
 }
 
 /* Whether somebody has to define the symbol whose bytes these are. */
-static bool is_wanted(const struct elf_image *e, const unsigned char *p)
+static bool symbol_is_wanted(const struct elf_image *e, const unsigned char *p)
 {
     unsigned bind = ELF64_ST_BIND(p[e->is64 ? 4 : 12]);
     return elf_u16(e, p + (e->is64 ? 6 : 14)) == SHN_UNDEF && bind != STB_WEAK && bind != STB_LOCAL;
@@ -345,7 +345,7 @@ size_t elf_symbols_wanted(const struct elf_image *e, struct elf_wanted *w, struc
             continue;
         }
         const unsigned char *p = symbol_bytes(e, w->at);
-        const char *name = p && is_wanted(e, p) ? symbol_name(e, p) : NULL;
+        const char *name = p && symbol_is_wanted(e, p) ? symbol_name(e, p) : NULL;
         if (name) {
             __builtin_prefetch(name);
             __builtin_prefetch(name + 63); // it may go on in the next line of the cache

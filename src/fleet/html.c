@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/out.h"
 #include "base/str.h"
 
@@ -44,11 +45,6 @@ static const char *plain(struct arena *a, const json_t *value)
                                              : "-";
     free(text);
     return kept;
-}
-
-static long long number_of(const json_t *object, const char *key)
-{
-    return (long long)json_integer_value(json_object_get(object, key));
 }
 
 /* ------------------------------------------------------------------ tables */
@@ -134,8 +130,8 @@ static void put_section(const struct html *h, const struct section *s)
 static void put_verdict(const struct html *h)
 {
     const json_t *v = json_object_get(h->doc, "verdicts");
-    long long ok = number_of(v, "ok"), broken = number_of(v, "broken"),
-              unknown = number_of(v, "unknown"), nodes = number_of(h->doc, "nodes");
+    long long ok = json_whole(v, "ok"), broken = json_whole(v, "broken"),
+              unknown = json_whole(v, "unknown"), nodes = json_whole(h->doc, "nodes");
     long long damaged = (long long)json_array_size(json_object_get(h->doc, "damaged"));
     const char *word = broken ? "broken" : unknown || damaged || nodes == 0 ? "unknown" : "ok";
     fprintf(
@@ -243,7 +239,7 @@ static void put_damaged(const struct html *h)
 {
     static const char *const columns[] = {"File", "Line", "Why"}, *const keys[] = {"file", "line",
                                                                                    "why"};
-    long long more = number_of(h->doc, "damaged_left_out");
+    long long more = json_whole(h->doc, "damaged_left_out");
     put_section(h, &(struct section){"damaged", "Damaged lines and files",
                                      "Every line and file could be read.", columns, keys, 3});
     if (more) {

@@ -161,8 +161,8 @@ static bool find_sections(const struct elf_image *e, struct sections *ret)
     return true;
 }
 
-static bool name_is(const struct elf_image *e, const struct sections *t, uint32_t name,
-                    const char *wanted)
+static bool section_name_is(const struct elf_image *e, const struct sections *t, uint32_t name,
+                            const char *wanted)
 {
     size_t n = strlen(wanted) + 1;
     if (name >= t->names_size || n > t->names_size - name || t->names > UINT64_MAX - name) {
@@ -181,9 +181,9 @@ static uint64_t end_in_file(const struct elf_image *e, const struct section *s)
 static void read_section(struct gpu_builder *b, const struct elf_image *e, const struct sections *t,
                          const struct section *s)
 {
-    bool cuda = name_is(e, t, s->name, ".nv_fatbin");
-    bool relocatable = name_is(e, t, s->name, "__nv_relfatbin");
-    bool hip = name_is(e, t, s->name, ".hip_fatbin");
+    bool cuda = section_name_is(e, t, s->name, ".nv_fatbin");
+    bool relocatable = section_name_is(e, t, s->name, "__nv_relfatbin");
+    bool hip = section_name_is(e, t, s->name, ".hip_fatbin");
     bool data = b->code->searched && s->flags & SHF_ALLOC && !(s->flags & SHF_EXECINSTR);
     if (!cuda && !relocatable && !hip && !data) {
         return;

@@ -76,7 +76,7 @@ struct listing {
     VEC(struct gpu_data_row) rows;
 };
 
-static struct gpu_data_row *row_of(struct listing *l, const char *target)
+static struct gpu_data_row *target_row(struct listing *l, const char *target)
 {
     for (size_t i = 0; i < l->rows.n; i++) {
         if (strcmp(l->rows.items[i].target, target) == 0) {
@@ -94,7 +94,7 @@ static void listing_take(struct listing *l, const char *name)
     if (!gpu_data_name(name, &n)) {
         return;
     }
-    struct gpu_data_row *row = row_of(l, n.target);
+    struct gpu_data_row *row = target_row(l, n.target);
     row->n_index += n.kind == GPU_DATA_INDEX;
     row->n_kernels += n.kind == GPU_DATA_KERNELS;
     row->n_tuning += n.kind == GPU_DATA_TUNING;

@@ -61,7 +61,7 @@ static uint32_t ascii_capital(uint32_t c)
 }
 
 /* `wanted` is ASCII. */
-static bool name_is(struct name name, struct str wanted)
+static bool key_name_is(struct name name, struct str wanted)
 {
     if (name_units(name) != wanted.n) {
         return false;
@@ -188,7 +188,7 @@ static int take_subkey(struct walk *w, uint32_t at)
         return 0;
     }
     w->found.at = at;
-    return name_is(name, w->wanted) ? 1 : 0;
+    return key_name_is(name, w->wanted) ? 1 : 0;
 }
 
 static bool is_leaf(const unsigned char *p)
@@ -330,7 +330,7 @@ static int read_value(const struct hive *h, struct arena *a, uint32_t at, struct
         return damaged(err, "the value", at);
     }
     struct name name = {p + VALUE_HEAD, pe_u16(p + 2), pe_u16(p + 0x10) & COMPRESSED_VALUE};
-    if (wanted.s && !name_is(name, wanted)) {
+    if (wanted.s && !key_name_is(name, wanted)) {
         return 0;
     }
     *ret = (struct hive_value){.name = name_text(a, name), .type = pe_u32(p + 12)};

@@ -163,7 +163,7 @@ static void collect_rootless(struct host_look *l)
 }
 
 /* The label under which the kernel's security module has the process: proc_pid_attr(5). */
-static struct host_fact label_of(struct host_look *l)
+static struct host_fact security_label(struct host_look *l)
 {
     static const char path[] = "/proc/self/attr/current";
     struct str text;
@@ -199,7 +199,7 @@ void host_collect_container(struct host_look *l)
         }
     }
     collect_rootless(l);
-    c->label = label_of(l);
+    c->label = security_label(l);
     c->device_cgroup = host_presence(l, "/sys/fs/cgroup/devices/devices.list", "/sys/fs/cgroup");
     if (c->device_cgroup.state == HOST_YES) {
         c->device_cgroup.value = "1";

@@ -177,8 +177,8 @@ static void judge_list(const struct choice *c)
     }
 }
 
-static struct choice choice_of(const struct host *h, struct arena *a, struct host_gpu *g,
-                               const char *name)
+static struct choice gpu_choice(const struct host *h, struct arena *a, struct host_gpu *g,
+                                const char *name)
 {
     struct choice c = {.h = h, .arena = a, .g = g, .name = name, .value = host_variable(h, name)};
     struct str rest = str_of(c.value);
@@ -189,7 +189,7 @@ static struct choice choice_of(const struct host *h, struct arena *a, struct hos
 static void judge_variable(const struct host *h, struct arena *a, struct host_gpu *g,
                            const char *name)
 {
-    struct choice c = choice_of(h, a, g, name);
+    struct choice c = gpu_choice(h, a, g, name);
     if (c.value && !hides_all(&c)) {
         judge_list(&c);
     }
@@ -198,7 +198,7 @@ static void judge_variable(const struct host *h, struct arena *a, struct host_gp
 /* An empty mask masks nothing; "0.1" is a part of GPU 0. */
 static void judge_mask(const struct host *h, struct arena *a, struct host_gpu *g)
 {
-    struct choice c = choice_of(h, a, g, "ZE_AFFINITY_MASK");
+    struct choice c = gpu_choice(h, a, g, "ZE_AFFINITY_MASK");
     if (c.value && *c.value) {
         c.first = str_cut(&c.first, '.');
         judge_list(&c);

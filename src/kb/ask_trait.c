@@ -262,7 +262,7 @@ int form_floors(struct ask *k, struct gm_err *err)
     return cuda ? say_named(k, KB_TRAIT_NEEDS, ask_major(k, cuda), err) : 0;
 }
 
-static bool is_listed(const char *list, const char *name)
+static bool name_is_listed(const char *list, const char *name)
 {
     struct str rest = str_of(list);
     while (rest.s) {
@@ -295,9 +295,9 @@ int form_choices(struct ask *k, struct gm_err *err)
         }
         HIT(k, KB_AREA_TRAITS, t);
         ask_say(k, "%s%s %s: %s",
-                !does                         ? ""
-                : is_listed(t->name, compute) ? "Yes: "
-                                              : "No: ",
+                !does                              ? ""
+                : name_is_listed(t->name, compute) ? "Yes: "
+                                                   : "No: ",
                 t->package, t->versions, t->says);
         found = 1;
     }

@@ -111,7 +111,7 @@ static struct str name_head(struct str name)
 }
 
 /* Whether one of the cards that a name lists is called so. */
-static bool name_is(const struct kb_gpu *g, const struct tokens *bare)
+static bool card_name_is(const struct kb_gpu *g, const struct tokens *bare)
 {
     struct tokens whole = {.n = 0};
     struct str rest = str_of(g->name), head = name_head(rest);
@@ -186,7 +186,7 @@ void kb_gpus_named(struct arena *a, const struct kb_gpus *gpus, const char *text
     tokens_add(&bare, str_of(text), brands);
     for (size_t i = 0; i < gpus->n; i++) {
         const struct kb_gpu *g = &gpus->rows[i];
-        bool same = name_has(g, &bare) && name_is(g, &bare);
+        bool same = name_has(g, &bare) && card_name_is(g, &bare);
         if (!same && (exact || !name_has(g, &asked))) {
             continue;
         }

@@ -158,7 +158,7 @@ static int embedded_document(const char *name, json_t **ret, struct gm_err *err)
     return rc < 0 ? gm_err_set(err, GM_ERR_MEMORY, "out of memory") : 0;
 }
 
-static const char *file_of(struct kb *kb, const char *name)
+static const char *area_file(struct kb *kb, const char *name)
 {
     return arena_printf(kb->arena, "%s/%s.json", kb->folder, name);
 }
@@ -168,21 +168,21 @@ static int folder_document(struct kb *kb, const char *name, struct str *ret_text
                            struct gm_err *err)
 {
     unsigned line;
-    int rc = kb->folder ? root_read(kb->root, kb->arena, file_of(kb, name), KB_FILE_MAX, ret_text)
+    int rc = kb->folder ? root_read(kb->root, kb->arena, area_file(kb, name), KB_FILE_MAX, ret_text)
                         : -ENOENT;
     *ret = NULL;
     if (rc == -ENOENT) {
         return 0;
     }
     if (rc < 0) {
-        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", file_of(kb, name), strerror(-rc));
+        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", area_file(kb, name), strerror(-rc));
     }
     if (json_text_exceeds(*ret_text, KB_VALUES_MAX)) {
-        return gm_err_set(err, GM_ERR_LIMIT, "%s: more than %zu values", file_of(kb, name),
+        return gm_err_set(err, GM_ERR_LIMIT, "%s: more than %zu values", area_file(kb, name),
                           KB_VALUES_MAX);
     }
     rc = document_parse(name, *ret_text, JSON_REJECT_DUPLICATES, ret, &line, err);
-    return rc < 0 ? gm_err_wrap(err, "%s:%u", file_of(kb, name), line) : 0;
+    return rc < 0 ? gm_err_wrap(err, "%s:%u", area_file(kb, name), line) : 0;
 }
 
 /* The rows that the folder has of an area; none where it has no such file. *ret_whole: it says that
@@ -206,7 +206,7 @@ static int folder_rows(struct kb *kb, const struct area *area, struct rows *ret,
     *ret_whole = json_is_true(json_object_get(doc, "whole"));
     rc = rows_decode(kb->arena, area, doc, ret, &wrong, err);
     kb_close(kb);
-    return rc < 0 ? gm_err_wrap(err, "%s:%u", file_of(kb, area->name),
+    return rc < 0 ? gm_err_wrap(err, "%s:%u", area_file(kb, area->name),
                                 wrong == SIZE_MAX ? 1 : row_line(text, wrong))
                   : 0;
 }

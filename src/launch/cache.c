@@ -169,7 +169,7 @@ static void cache_put_text(struct writer *w, const char *text)
     put_bytes(w, "\n", 1);
 }
 
-static void put_number(struct writer *w, uint64_t value)
+static void write_number(struct writer *w, uint64_t value)
 {
     char text[32];
     (void)snprintf(text, sizeof text, "%" PRIu64, value);
@@ -189,7 +189,7 @@ static void put_seen(struct writer *w, const char *path, const struct launch_ide
 
 static void put_told(struct writer *w, const struct launch_told *items, size_t n)
 {
-    put_number(w, n);
+    write_number(w, n);
     for (size_t i = 0; i < n; i++) {
         cache_put_text(w, items[i].cause);
         cache_put_text(w, items[i].text);
@@ -199,21 +199,21 @@ static void put_told(struct writer *w, const struct launch_told *items, size_t n
 
 static void put_launch(struct writer *w, const struct launch *l)
 {
-    put_number(w, l->changes.n);
+    write_number(w, l->changes.n);
     for (size_t i = 0; i < l->changes.n; i++) {
         const struct launch_change *c = &l->changes.items[i];
         cache_put_text(w, c->name);
         cache_put_text(w, c->value ? "set" : "unset");
         cache_put_text(w, c->value ? c->value : "");
     }
-    put_number(w, l->links.n);
+    write_number(w, l->links.n);
     for (size_t i = 0; i < l->links.n; i++) {
         cache_put_text(w, l->links.items[i].path);
         cache_put_text(w, l->links.items[i].target);
     }
     put_told(w, l->mends.items, l->mends.n);
     put_told(w, l->left.items, l->left.n);
-    put_number(w, l->remarks.n);
+    write_number(w, l->remarks.n);
     for (size_t i = 0; i < l->remarks.n; i++) {
         cache_put_text(w, l->remarks.items[i]);
     }
@@ -225,7 +225,7 @@ static int write_plan(FILE *file, const char *question, const struct launch_seen
     struct writer w = {file, str_hash(NULL, 0)};
     put_bytes(&w, magic, sizeof magic - 1);
     cache_put_text(&w, question);
-    put_number(&w, seen->n);
+    write_number(&w, seen->n);
     for (size_t i = 0; i < seen->cap; i++) {
         if (seen->slots[i].path) {
             put_seen(&w, seen->slots[i].path, &seen->slots[i].identity);
@@ -233,7 +233,7 @@ static int write_plan(FILE *file, const char *question, const struct launch_seen
     }
     put_launch(&w, launch);
     uint64_t sum = w.sum;
-    put_number(&w, sum);
+    write_number(&w, sum);
     return fflush(file) != 0 || ferror(file) ? gm_err_set(err, GM_ERR_LOOK, "cannot write") : 0;
 }
 

@@ -249,8 +249,8 @@ static int read_image(struct ldso_store *s, const char *path, const struct stat 
 }
 
 /* The file of an inode that stat() has just named; opens and parses it at first sight. */
-static int file_of(struct ldso_store *s, const char *path, const struct stat *st,
-                   struct ldso_file **ret)
+static int inode_file(struct ldso_store *s, const char *path, const struct stat *st,
+                      struct ldso_file **ret)
 {
     if (s->n_files * 2 >= s->cap_files) {
         grow_files(s);
@@ -292,7 +292,7 @@ static void entry_look(struct ldso_store *s, struct ldso_entry *e)
     } else if (!S_ISREG(st.st_mode)) {
         e->is_special = true;
     } else {
-        rc = file_of(s, e->path, &st, &e->file);
+        rc = inode_file(s, e->path, &st, &e->file);
         e->open_errno = rc < 0 ? -rc : 0;
     }
 }

@@ -113,7 +113,7 @@ const char *node_slurm_features(struct arena *a, const json_t *doc, const struct
 
 /* ------------------------------------------------------------------ extra */
 
-static void put_number(json_t *o, const char *key, long long value)
+static void extra_put_number(json_t *o, const char *key, long long value)
 {
     if (value) {
         json_put(o, key, json_integer(value));
@@ -125,18 +125,18 @@ const char *node_slurm_extra(struct arena *a, const json_t *doc)
     json_t *o = json_object();
     const char *driver = node_driver(doc);
     const json_t *gfx = node_fact(doc, "gfx");
-    put_number(o, "gpumend_driver", driver ? node_driver_number(driver) : 0);
-    put_number(o, "gpumend_compute", compute_of(doc));
-    put_number(o, "gpumend_glibc_minor", node_glibc_minor(doc));
-    put_number(o, "gpumend_cpu_level", cpu_level_of(doc));
+    extra_put_number(o, "gpumend_driver", driver ? node_driver_number(driver) : 0);
+    extra_put_number(o, "gpumend_compute", compute_of(doc));
+    extra_put_number(o, "gpumend_glibc_minor", node_glibc_minor(doc));
+    extra_put_number(o, "gpumend_cpu_level", cpu_level_of(doc));
     for (size_t i = 0; i < json_array_size(gfx); i++) {
         const char *name = node_label_value(a, json_string_value(json_array_get(gfx, i)));
         json_put(o, arena_printf(a, "gpumend_%s", name), json_integer(1));
     }
-    put_number(o, "gpumend_memory_mib", node_memory_mib(doc));
-    put_number(o, "gpumend_memory_open", node_memory_is_open(doc));
-    put_number(o, "gpumend_nvidia_open", node_nvidia_is_open(doc));
-    put_number(o, "gpumend_amd_open", !json_is_array(gfx));
+    extra_put_number(o, "gpumend_memory_mib", node_memory_mib(doc));
+    extra_put_number(o, "gpumend_memory_open", node_memory_is_open(doc));
+    extra_put_number(o, "gpumend_nvidia_open", node_nvidia_is_open(doc));
+    extra_put_number(o, "gpumend_amd_open", !json_is_array(gfx));
     json_put(o, "gpumend_verdict", out_json_text(a, node_verdict(doc)));
     const char *line = node_line(a, o);
     json_decref(o);

@@ -62,7 +62,7 @@ static const char *list_of_again(struct planner *p, const struct plan_way *way)
 }
 
 /* "Move a from 1 to 2; install b 3; install c 4 again." */
-static const char *title_of(struct planner *p, const char *again, const struct found *f)
+static const char *way_title(struct planner *p, const char *again, const struct found *f)
 {
     const char *moves = f ? changes_list(p, f, true) : "",
                *new = f ? changes_list(p, f, false) : "";
@@ -274,7 +274,7 @@ static void packages_add_way(struct planner *p, const struct found *f)
         way_add_folders(p, &way, folders);
         add_found_by_folders(p, &way, folders);
     }
-    way.title = title_of(p, again, f);
+    way.title = way_title(p, again, f);
     VEC_PUSH(p->a, &p->plan->ways, way);
 }
 

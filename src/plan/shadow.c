@@ -16,7 +16,7 @@ static void add_link(struct plan_work *x, plan_links *links, const char *name, c
     VEC_PUSH(x->a, links, (struct plan_link){path, target});
 }
 
-static const char *soname_of(struct plan_work *x, const char *path)
+static const char *image_soname(struct plan_work *x, const char *path)
 {
     const struct ldso_file *f = ldso_store_get(x->m->store, path)->file;
     return f && f->image.soname ? f->image.soname : path_base(path);
@@ -27,7 +27,7 @@ static void links_of(struct plan_work *x, const struct model_attempt *at, const 
                      plan_links *links)
 {
     for (size_t i = 0; i < paths->n; i++) {
-        const char *soname = soname_of(x, paths->items[i]);
+        const char *soname = image_soname(x, paths->items[i]);
         size_t k = 0;
         while (k < at->n_names && strcmp(at->names[k], soname) != 0) {
             k++;

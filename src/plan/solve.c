@@ -58,7 +58,8 @@ static const struct plan_solve_need *need_on(const struct plan_solve_release *r,
 
 /* ------------------------------------------------------------------ choices */
 
-static const struct choice *choice_of(const struct search *s, const struct plan_solve_package *p)
+static const struct choice *package_choice(const struct search *s,
+                                           const struct plan_solve_package *p)
 {
     for (size_t i = 0; i < s->n; i++) {
         if (s->choices[i].package == p) {
@@ -95,7 +96,7 @@ static bool need_fails(struct search *s, const struct choice *by,
                        const struct plan_solve_package **ret_target)
 {
     const struct plan_solve_package *target = s->problem->find(s->problem->arg, need->package);
-    const struct choice *chosen = choice_of(s, target);
+    const struct choice *chosen = package_choice(s, target);
     const struct plan_solve_release *now = chosen ? chosen->release : target->installed;
     *ret_target = target;
     if (by && !by->changed && !need->strict && !(chosen && chosen->changed)) {
@@ -113,7 +114,7 @@ static bool search_forward(struct search *s, struct conflict *ret)
     for (size_t i = 0; i < s->problem->n_needs; i++) {
         struct conflict c = {.need = &s->problem->needs[i]};
         bool fails = need_fails(s, NULL, c.need, &c.target);
-        bool decided = fails && choice_of(s, c.target);
+        bool decided = fails && package_choice(s, c.target);
         *ret = fails && (decided || !found) ? c : *ret;
         found |= fails;
         if (decided) {
@@ -125,7 +126,7 @@ static bool search_forward(struct search *s, struct conflict *ret)
         for (size_t k = 0; k < by->release->n_needs; k++) {
             struct conflict c = {.need = &by->release->needs[k]};
             bool fails = need_fails(s, by, c.need, &c.target);
-            bool decided = fails && choice_of(s, c.target);
+            bool decided = fails && package_choice(s, c.target);
             if (fails && (decided || !found)) {
                 c.who = called(s, by->package, by->release);
                 *ret = c;
@@ -161,7 +162,7 @@ static bool backward(struct search *s, struct conflict *ret)
         for (size_t k = 0; c->changed && k < s->problem->n_installed; k++) {
             const struct plan_solve_package *q = s->problem->installed[k];
             const struct plan_solve_need *need =
-                choice_of(s, q) ? NULL : broken_by(q, c->package, c->release->version);
+                package_choice(s, q) ? NULL : broken_by(q, c->package, c->release->version);
             if (need) {
                 *ret = (struct conflict){.who = called(s, q, q->installed),
                                          .need = need,
@@ -184,7 +185,7 @@ static bool collides(struct search *s, struct conflict *ret)
         for (size_t k = 0; c->changed && k < c->package->n_collisions; k++) {
             const struct plan_solve_collision *with = &c->package->collisions[k];
             const struct plan_solve_package *q = s->problem->find(s->problem->arg, with->package);
-            const struct choice *chosen = choice_of(s, q);
+            const struct choice *chosen = package_choice(s, q);
             bool both_were = c->package->installed && q->installed;
             if ((chosen || q->installed) && !both_were) {
                 *ret = (struct conflict){.target = q,
@@ -244,7 +245,7 @@ static const struct plan_solve_release *pinned(struct search *s, const struct co
 static void say_unfit(struct search *s, const struct conflict *c)
 {
     const struct plan_solve_package *t = c->target;
-    const struct choice *chosen = choice_of(s, t);
+    const struct choice *chosen = package_choice(s, t);
     const char *need = need_text(s, c);
     if (chosen) {
         contradiction(s, arena_printf(s->a, "%s, but %s: %s", need, called(s, t, chosen->release),
@@ -284,7 +285,7 @@ static void settle_forward(struct search *s, const struct conflict *c)
 {
     const struct plan_solve_package *t = c->target;
     bool tried = false;
-    if (!choice_of(s, t)) {
+    if (!package_choice(s, t)) {
         for (size_t i = 0; i < releases_left(s, t); i++) {
             if (plan_solve_need_fits(c->need, t->releases[i].version)) {
                 tried = true;
@@ -339,7 +340,7 @@ static void settle_backward(struct search *s, const struct conflict *c)
 
 static void say_collision(struct search *s, const struct conflict *c)
 {
-    const struct choice *chosen = choice_of(s, c->target);
+    const struct choice *chosen = package_choice(s, c->target);
     contradiction(
         s, arena_printf(s->a, "%s, but %s would overwrite files of %s in %s", c->who,
                         called(s, c->changed, c->changed_to),
@@ -364,7 +365,7 @@ static void keep_best(struct search *s)
 static const struct plan_solve_goal *open_goal(const struct search *s)
 {
     for (size_t i = 0; i < s->problem->n_goals; i++) {
-        if (!choice_of(s, s->problem->goals[i].package)) {
+        if (!package_choice(s, s->problem->goals[i].package)) {
             return &s->problem->goals[i];
         }
     }

@@ -157,8 +157,8 @@ static bool gpus_are_alike(struct arena *a, const struct host *h, const struct h
            strcmp(state_text(a, h, x), state_text(a, h, y)) == 0;
 }
 
-static void device_text(const struct out *o, struct arena *a, const struct host *h,
-                        const struct host_gpu *const *gpus, size_t n)
+static void host_device_text(const struct out *o, struct arena *a, const struct host *h,
+                             const struct host_gpu *const *gpus, size_t n)
 {
     static const enum out_style styles[] = {
         [HOST_YES] = OUT_GREEN, [HOST_NO] = OUT_RED, [HOST_UNKNOWN] = OUT_YELLOW};
@@ -187,7 +187,7 @@ static void device_text(const struct out *o, struct arena *a, const struct host 
 }
 
 /* "sm_86", "gfx1030"; NULL: not known */
-static const char *target_of(struct arena *a, const struct host_gpu *g)
+static const char *device_target(struct arena *a, const struct host_gpu *g)
 {
     if (g->gfx.state == HOST_YES) {
         return g->gfx.value;
@@ -200,7 +200,7 @@ static const char *target_of(struct arena *a, const struct host_gpu *g)
 
 static const char *head_of(struct arena *a, const struct host *h, const struct host_gpu *g)
 {
-    const char *target = target_of(a, g);
+    const char *target = device_target(a, g);
     const char *name = target ? arena_printf(a, "%s (%s)", g->name, target) : g->name;
     const char *version = driver_version(h, g);
     name = version ? arena_printf(a, "%s, driver %s", name, version) : name;
@@ -354,7 +354,7 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
         while (i + n < h->gpus.n && gpus_are_alike(a, h, gpus[i], gpus[i + n])) {
             n++;
         }
-        device_text(o, a, h, gpus + i, n);
+        host_device_text(o, a, h, gpus + i, n);
         i += n;
     }
     if (!probed || report_devices_probe_count(probed) == 0) {

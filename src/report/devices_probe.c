@@ -129,8 +129,8 @@ static const char *processes_text(struct arena *a, const char *processes)
     return text;
 }
 
-static void device_text(const struct out *o, struct arena *a, const char *kind, int device,
-                        const struct seen *s)
+static void probed_device_text(const struct out *o, struct arena *a, const char *kind, int device,
+                               const struct seen *s)
 {
     const char *text =
         arena_printf(a, "%s %d%s%s%s%s:", kind, device, s->name ? ", " : "", s->name ? s->name : "",
@@ -173,7 +173,7 @@ void report_devices_probe_text(const struct out *o, struct arena *a, const struc
     for (size_t i = 0; i < COUNT(kinds); i++) {
         for (int d = 0; d < device_count(r, kinds[i].vendor); d++) {
             struct seen s = device_seen(a, r, kinds[i].vendor, d);
-            device_text(o, a, kinds[i].kind, d, &s);
+            probed_device_text(o, a, kinds[i].kind, d, &s);
         }
     }
     if (report_devices_probe_count(r) == 0) {

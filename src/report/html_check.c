@@ -56,7 +56,7 @@ static const struct model_process *replay_of(const struct model *after,
     return NULL;
 }
 
-static bool is_listed(const ladder_list *list, const struct ldso_request *r)
+static bool ladder_is_listed(const ladder_list *list, const struct ldso_request *r)
 {
     for (size_t i = 0; i < list->n; i++) {
         const struct ldso_request *o = list->items[i].before;
@@ -79,7 +79,7 @@ static void add_proved(struct model *m, const struct plan_way *way, ladder_list 
             struct ldso_request *before = strcmp(diag_script_words(m, p), q->script) == 0
                                               ? find_request(p, q->caller, q->name)
                                               : NULL;
-            if (before && !is_listed(out, before)) {
+            if (before && !ladder_is_listed(out, before)) {
                 VEC_PUSH(m->arena, out,
                          ((struct ladder){p, before,
                                           again ? find_request(again, q->caller, q->name) : NULL}));
@@ -98,7 +98,7 @@ static void add_failed(const struct model *m, const struct model_process *p, lad
 {
     for (size_t i = 0; p->ldso && i < p->ldso->requests.n; i++) {
         struct ldso_request *r = p->ldso->requests.items[i];
-        if (r->kind == LDSO_NEEDED && request_failed(r) && !is_listed(out, r)) {
+        if (r->kind == LDSO_NEEDED && request_failed(r) && !ladder_is_listed(out, r)) {
             VEC_PUSH(m->arena, out, ((struct ladder){p, r, NULL}));
         }
     }
@@ -108,7 +108,7 @@ static void add_failed(const struct model *m, const struct model_process *p, lad
             continue;
         }
         struct ldso_request *r = p->ldso->requests.items[at->load->request];
-        if (request_failed(r) && !is_listed(out, r)) {
+        if (request_failed(r) && !ladder_is_listed(out, r)) {
             VEC_PUSH(m->arena, out, ((struct ladder){p, r, NULL}));
         }
     }
@@ -119,7 +119,8 @@ static void add_first_wins(const struct model *m, const struct model_process *p,
 {
     for (size_t i = 0; p->ldso && i < p->ldso->requests.n; i++) {
         struct ldso_request *r = p->ldso->requests.items[i];
-        if (kb_family_of(&m->families, r->name) && ldso_instead(p->ldso, r) && !is_listed(out, r)) {
+        if (kb_family_of(&m->families, r->name) && ldso_instead(p->ldso, r) &&
+            !ladder_is_listed(out, r)) {
             VEC_PUSH(m->arena, out, ((struct ladder){p, r, NULL}));
         }
     }

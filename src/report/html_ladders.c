@@ -48,7 +48,7 @@ static size_t rank_of(const struct html *h, const char *via)
     return i;
 }
 
-static const char *title_of(const struct html *h, const char *via)
+static const char *via_title(const struct html *h, const char *via)
 {
     size_t n, i = rank_of(h, via);
     const struct stage *stages = stages_of(h, &n);
@@ -245,7 +245,7 @@ static void put_ladder(const struct html *h, const json_t *request, const char *
     for (size_t i = 0; i < columns.n; i++) {
         const struct column *c = &columns.items[i];
         fputs("<th scope=\"col\">", h->file);
-        html_text(h, title_of(h, c->via));
+        html_text(h, via_title(h, c->via));
         if (*c->object) {
             fputs(" of ", h->file);
             html_text(h, html_base(c->object));

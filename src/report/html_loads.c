@@ -299,7 +299,7 @@ static void put_loads(struct timeline *t, const char *label, size_t first, size_
     fputs(open ? "</ul></li>\n" : "", t->h->file);
 }
 
-static const char *label_of(struct arena *a, const json_t *attempt)
+static const char *attempt_label(struct arena *a, const json_t *attempt)
 {
     const char *package = html_member(attempt, "package");
     return *package ? arena_printf(a, "%s of %s", html_member(attempt, "phase"), package)
@@ -313,12 +313,12 @@ static void put_steps(struct timeline *t)
     const json_t *attempts = html_list(t->process, "attempts");
     size_t at = 0;
     for (size_t i = 0; i < json_array_size(attempts);) {
-        const char *label = label_of(t->h->a, json_array_get(attempts, i));
+        const char *label = attempt_label(t->h->a, json_array_get(attempts, i));
         size_t first = SIZE_MAX, last = 0;
         for (; i < json_array_size(attempts); i++) {
             const json_t *attempt = json_array_get(attempts, i);
             const json_t *index = json_object_get(attempt, "first_load");
-            if (strcmp(label_of(t->h->a, attempt), label) != 0) {
+            if (strcmp(attempt_label(t->h->a, attempt), label) != 0) {
                 break;
             }
             if (json_is_integer(index) && json_integer_value(index) >= 0) {

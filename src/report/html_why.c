@@ -13,7 +13,7 @@ static bool lookup_failed(const json_t *request)
 }
 
 /* Whether the same lookup of the same object, which went the same way, is on the list. */
-static bool is_listed(const json_t *list, const json_t *request)
+static bool request_is_listed(const json_t *list, const json_t *request)
 {
     static const char *const keys[] = {"name", "caller", "outcome", "path", "instead_of", "steps"};
     bool listed = false;
@@ -39,7 +39,7 @@ static json_t *ladders_json(const struct ldso_process *p, const json_t *document
         json_t *r = json_array_get(requests, i);
         bool is_own = own < p->loads.n && i == p->loads.items[own].request;
         bool shown = is_own || lookup_failed(r) || json_object_get(r, "instead_of");
-        if (!shown || is_listed(list, r)) {
+        if (!shown || request_is_listed(list, r)) {
             continue;
         }
         if (json_array_size(list) == LADDERS_MAX && !is_own) {

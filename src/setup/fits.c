@@ -132,7 +132,7 @@ bool setup_has_builds(const struct finder *f, const char *package)
 
 /* Whether the build can be had for the platform: from the plain package index, or by its label from
  * where PyTorch serves its own. */
-static bool is_served(const struct finder *f, const struct kb_build *b)
+static bool build_is_served(const struct finder *f, const struct kb_build *b)
 {
     const char *platform = f->q->machine->platform;
     // Beside torch of another index, what else needs NVIDIA's wheels would need those of that
@@ -220,7 +220,7 @@ const struct kb_build *setup_build_of(const struct finder *f, const char *packag
     for (size_t i = 0; i < f->builds.n; i++) {
         const struct kb_build *b = &f->builds.rows[i];
         bool fits =
-            strcmp(b->package, package) == 0 && is_served(f, b) &&
+            strcmp(b->package, package) == 0 && build_is_served(f, b) &&
             model_version_fits(f->a, b->versions, version) &&
             (f->device == CHOOSE_DEVICE_CUDA ? build_serves_cuda(f, b) : build_serves_rocm(f, b));
         if (fits && (!best || (setup_is_plain(f, b) && !setup_is_plain(f, best)))) {

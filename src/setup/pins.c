@@ -264,7 +264,7 @@ static bool is_of_torch(const char *package)
 
 /* The label in the version of a build that is not the plain index's: CTranslate2's own wheels for
  * ROCm have none. */
-static const char *label_of(const struct kb_build *b)
+static const char *build_label(const struct kb_build *b)
 {
     return is_of_torch(b->package) || strchr(b->build, '.') ? b->build : NULL;
 }
@@ -283,7 +283,7 @@ static void pins_keep(struct finder *f, const struct plan_solve_answer *answer,
         bool cpu = is_of_cpu_index(f, c->package->name);
         // Its builds are labelled +cpu, which is known of those for x86-64 alone.
         bool x86 = strcmp(f->q->machine->platform, "linux-x86-64") == 0;
-        const char *label = cpu && x86 ? "cpu" : own ? label_of(b) : NULL;
+        const char *label = cpu && x86 ? "cpu" : own ? build_label(b) : NULL;
         struct setup_pin pin = {
             .package = c->package->name,
             .version = label ? arena_printf(f->a, "%s+%s", c->release->version, label)

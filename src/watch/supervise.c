@@ -169,7 +169,7 @@ static void wait_for(struct watcher *w, pid_t child, struct watch_end *ret)
 
 /* Whether the end is what a signal asked for. A program may outlive Ctrl-C, and a crash much later
  * has nothing to do with it. */
-static bool is_wanted(const struct watcher *w)
+static bool end_is_wanted(const struct watcher *w)
 {
     return w->stopped_by == SIGTERM ||
            (w->stopped_by && clock_ms() - w->stopped_at_ms < STOPPED_MS);
@@ -235,7 +235,7 @@ static int run_until_done(struct watcher *w, struct watch_end *ret, struct gm_er
         if (ret->signal) {
             restore_terminal(w);
         }
-        if (ret->not_started || is_wanted(w) || !c->again ||
+        if (ret->not_started || end_is_wanted(w) || !c->again ||
             !c->again(c->again_arg, ret, &delay_ms)) {
             return 0;
         }

@@ -11,14 +11,16 @@
  * call that succeeds costs a few stores. A runtime that is linked statically is seen through the
  * driver's functions that it asks for.
  *
- *   gpucall.c         the loader's questions, stubs
- *   stub.S    the stubs
- *   walk.c    the backtrace, by unwind.c
- *   python.c  the frames of a Python interpreter
- *   file.c    names of functions out of a file's symbol table
- *   tell.c    what is known by design, first and repeated failures, the text and the JSON
- *   cupti.c   CUPTI's way, for what calls the runtime without the loader's help
- *   small.c   strings
+ *   gpucall.c    the loader's questions, which functions get stubs
+ *   stub.S       the stubs
+ *   walk.c       the backtrace, by unwind.c
+ *   python.c     the frames of a Python interpreter
+ *   file.c       names of functions out of a file's symbol table
+ *   tell.c       what is known by design, first and repeated failures
+ *   arguments.c  the arguments of a call
+ *   words.c      a failure as text and as JSON
+ *   text.c       text in a bounded buffer
+ *   cupti.c      CUPTI's way, for what calls the runtime without the loader's help
  *
  * It uses no library, no memory of the program's malloc, no descriptor that stays open, no lock.
  * What it reads of others' memory goes through unwind_read(), which fails where nothing is mapped.
