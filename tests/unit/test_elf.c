@@ -588,6 +588,24 @@ static int finish(void **state)
     return 0;
 }
 
+/* A DT_HASH table that is walked often gets an index, which answers as the chains do. */
+static void finds_by_the_index(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < VARIANTS / 2; i++) {
+        struct elfmake s = variant(i | 4);
+        struct str file = elfmake(&arena, &s);
+        struct elf_image e = parse(file);
+        struct elf_symbol sym;
+        assert_non_null(e.names);
+        for (uint32_t k = 0; k < 10 * LONG_WALKS && !e.names->first; k++) {
+            assert_true(find(&e, "given_too", &sym));
+        }
+        assert_non_null(e.names->first);
+        reads_symbols(&e, &s);
+    }
+}
+
 /* A table with DT_HASH counts as undefined as a whole: a thread-local symbol in it may be used. */
 static void thread_locals(void **state)
 {
@@ -618,6 +636,7 @@ int main(void)
         cmocka_unit_test(what_is_no_elf),
         cmocka_unit_test(stack_and_machines),
         cmocka_unit_test(long_chains),
+        cmocka_unit_test(finds_by_the_index),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }
