@@ -13,14 +13,12 @@
 enum { SPINS = 100000, LOOKS = 8, STACK_MORE = 4, READY = 1, STALE = 2, TAKEN = 3 };
 
 struct gpucall_entry gpucall_entries[GPUCALL_STUBS] __attribute__((aligned(64)));
-struct gpucall_object gpucall_objects[GPUCALL_OBJECTS];
 
 static const char *where;              // GPUMEND_TRACE_GPU
 static const char *losses;             // LOSS_VARIABLE
 static const Elf64_Phdr *main_headers; // the program's, out of the auxiliary vector
 static size_t n_main_headers;
 static bool every_binding; // asked for: costs nothing there
-uint32_t gpucall_n_objects;
 static bool is_ending;
 
 /* ------------------------------------------------------------------ the start */
@@ -81,140 +79,6 @@ unsigned la_version(unsigned version)
 
 /* ------------------------------------------------------------------ objects */
 
-static const char libraries[][12] = {"libcuda.so", "libcudart", "libamdhip64"};
-
-static bool path_is_gpu(const char *path)
-{
-    const char *name = text_base(path);
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
-        if (text_begins(name, libraries[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A pointer of the dynamic section: the loader has added the base to it where it may write there.
- */
-static uintptr_t pointer(const struct link_map *map, Elf64_Addr value)
-{
-    return value < map->l_addr ? value + map->l_addr : value;
-}
-
-static uintptr_t dynamic(const struct link_map *map, int64_t tag)
-{
-    const Elf64_Dyn *d = map->l_ld;
-    while (d && d->d_tag != DT_NULL && d->d_tag != tag) {
-        d++;
-    }
-    return d && d->d_tag == tag ? d->d_un.d_val : 0;
-}
-
-static bool needs_gpu(const struct gpucall_object *o)
-{
-    for (const Elf64_Dyn *d = o->map->l_ld; d && d->d_tag != DT_NULL; d++) {
-        if (d->d_tag == DT_NEEDED && o->strings && d->d_un.d_val < o->n_strings &&
-            path_is_gpu(o->strings + d->d_un.d_val)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static uint32_t count_by_gnu_hash(const uint32_t *hash)
-{
-    uint32_t n_buckets = hash[0], first = hash[1], n_bloom = hash[2], last = 0;
-    const uint32_t *buckets = hash + 4 + (size_t)n_bloom * 2, *chain = buckets + n_buckets;
-    for (uint32_t i = 0; i < n_buckets; i++) {
-        last = buckets[i] > last ? buckets[i] : last;
-    }
-    if (last < first) {
-        return first;
-    }
-    while (!(chain[last - first] & 1)) {
-        last++;
-    }
-    return last + 1;
-}
-
-/* The table of an object that offers nothing says nothing of its symbols: those that its
- * relocations name are there. */
-static uint32_t count_by_relocations(const struct link_map *map, int64_t at_tag, int64_t size_tag)
-{
-    uintptr_t at = dynamic(map, at_tag);
-    const Elf64_Rela *r = (const Elf64_Rela *)pointer(map, at); // NOLINT: mapped by the loader
-    uint32_t count = 0;
-    for (size_t n = at ? dynamic(map, size_tag) / sizeof *r : 0; n; n--, r++) {
-        uint32_t s = (uint32_t)ELF64_R_SYM(r->r_info);
-        count = s >= count ? s + 1 : count;
-    }
-    return count;
-}
-
-static void learn_symbols(struct gpucall_object *o)
-{
-    const struct link_map *map = o->map;
-    uintptr_t hash = dynamic(map, DT_HASH), gnu = dynamic(map, DT_GNU_HASH);
-    uintptr_t symbols = dynamic(map, DT_SYMTAB), strings = dynamic(map, DT_STRTAB);
-    if (!symbols || !strings) {
-        return;
-    }
-    o->symbols = (const Elf64_Sym *)pointer(map, symbols); // NOLINT: mapped by the loader
-    o->strings = (const char *)pointer(map, strings);      // NOLINT
-    o->n_strings = dynamic(map, DT_STRSZ);
-    if (hash) {
-        o->n_symbols = ((const uint32_t *)pointer(map, hash))[1]; // NOLINT
-    } else if (gnu) {
-        const uint32_t counts[] = {count_by_gnu_hash((const uint32_t *)pointer(map, gnu)), // NOLINT
-                                   count_by_relocations(map, DT_RELA, DT_RELASZ),
-                                   count_by_relocations(map, DT_JMPREL, DT_PLTRELSZ)};
-        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-            o->n_symbols = counts[i] > o->n_symbols ? counts[i] : o->n_symbols;
-        }
-    }
-}
-
-static void learn_memory(struct gpucall_object *o, const Elf64_Phdr *headers, size_t n)
-{
-    uintptr_t base = o->map->l_addr;
-    for (size_t i = 0; i < n; i++) {
-        uintptr_t low = base + headers[i].p_vaddr, high = low + headers[i].p_memsz;
-        if (headers[i].p_type == PT_LOAD) {
-            o->memory.low = o->memory.low && o->memory.low < low ? o->memory.low : low;
-            o->memory.high = o->memory.high > high ? o->memory.high : high;
-        } else if (headers[i].p_type == PT_GNU_EH_FRAME) {
-            o->memory.frames = low;
-        }
-    }
-}
-
-/* The program's headers are known from its start; those of a library stand where it begins. */
-static void object_learn(struct gpucall_object *o, bool is_main)
-{
-    Elf64_Ehdr e;
-    learn_symbols(o);
-    if (is_main) {
-        learn_memory(o, main_headers, n_main_headers);
-        return;
-    }
-    if (unwind_read(&e, o->map->l_addr, sizeof e) && e.e_ident[0] == 0x7f && e.e_ident[1] == 'E' &&
-        e.e_phentsize == sizeof(Elf64_Phdr)) {
-        learn_memory(o, (const Elf64_Phdr *)(o->map->l_addr + e.e_phoff), e.e_phnum); // NOLINT
-    }
-}
-
-static bool refers_to(const struct gpucall_object *o, const char *name)
-{
-    for (uint32_t i = 1; i < o->n_symbols; i++) {
-        const Elf64_Sym *s = &o->symbols[i];
-        if (s->st_shndx == SHN_UNDEF && s->st_name < o->n_strings &&
-            text_equal(o->strings + s->st_name, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void look_for_waiting(void);
 
 unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
@@ -230,9 +94,9 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
     }
     look_for_waiting();
     bool is_main = !gpucall_n_objects;
-    struct gpucall_object seen = {.map = map, .gpu = path_is_gpu(map->l_name)};
-    object_learn(&seen, is_main);
-    bool needs = needs_gpu(&seen);
+    struct gpucall_object seen = {.map = map, .gpu = gpucall_is_library(map->l_name)};
+    gpucall_object_learn(&seen, is_main ? main_headers : NULL, n_main_headers);
+    bool needs = gpucall_needs_library(&seen);
     seen.waiting = needs && !seen.gpu ? LOOKS : 0;
     *o = seen;
     if (text_equal(text_base(map->l_name), "gpumend-gpucall.so")) {
@@ -240,7 +104,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
     }
     uint32_t slot = (uint32_t)(o - gpucall_objects);
     gpucall_n_objects = slot >= gpucall_n_objects ? slot + 1 : gpucall_n_objects;
-    bool from = every_binding || needs || seen.gpu || refers_to(&seen, "dlsym");
+    bool from = every_binding || needs || seen.gpu || gpucall_refers_to(&seen, "dlsym");
     bool tells = every_binding && text_begins(text_base(map->l_name), "libc.so.");
     return (from ? LA_FLG_BINDFROM : 0u) | (seen.gpu || tells ? LA_FLG_BINDTO : 0u);
 }
@@ -266,34 +130,6 @@ unsigned la_objclose(uintptr_t *cookie)
         free_stubs(o);
     }
     return 0;
-}
-
-const struct gpucall_object *gpucall_object_of(uintptr_t address)
-{
-    for (uint32_t i = 0; i < gpucall_n_objects; i++) {
-        const struct gpucall_object *o = &gpucall_objects[i];
-        if (o->map && address >= o->memory.low && address < o->memory.high) {
-            return o;
-        }
-    }
-    return NULL;
-}
-
-const char *gpucall_symbol(const struct gpucall_object *o, uintptr_t address)
-{
-    const char *found = NULL;
-    uintptr_t best = 0;
-    for (uint32_t i = 1; i < o->n_symbols; i++) {
-        const Elf64_Sym *s = &o->symbols[i];
-        uintptr_t at = o->map->l_addr + s->st_value;
-        if (s->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(s->st_info) == STT_FUNC && at <= address &&
-            at > best && address < at + (s->st_size ? s->st_size : 1) &&
-            s->st_name < o->n_strings) {
-            found = o->strings + s->st_name;
-            best = at;
-        }
-    }
-    return found;
 }
 
 /* ------------------------------------------------------------------ functions */
@@ -556,10 +392,10 @@ static bool bind_relocation(const struct gpucall_object *o, const Elf64_Rela *r)
 
 static bool look_through(const struct gpucall_object *o, int64_t at_tag, int64_t size_tag)
 {
-    uintptr_t at = dynamic(o->map, at_tag);
-    const Elf64_Rela *r = (const Elf64_Rela *)pointer(o->map, at); // NOLINT: mapped
+    uintptr_t at = gpucall_dynamic(o->map, at_tag);
+    const Elf64_Rela *r = (const Elf64_Rela *)gpucall_pointer(o->map, at); // NOLINT: mapped
     bool done = true;
-    for (size_t n = at ? dynamic(o->map, size_tag) / sizeof *r : 0; n; n--, r++) {
+    for (size_t n = at ? gpucall_dynamic(o->map, size_tag) / sizeof *r : 0; n; n--, r++) {
         done = bind_relocation(o, r) && done;
     }
     return done;

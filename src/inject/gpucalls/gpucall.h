@@ -12,6 +12,7 @@
  * driver's functions that it asks for.
  *
  *   gpucall.c    the loader's questions, which functions get stubs
+ *   object.c     what is known of the objects of the process
  *   stub.S       the stubs
  *   walk.c       the backtrace, by unwind.c
  *   python.c     the frames of a Python interpreter
@@ -86,6 +87,21 @@ struct gpucall_object {
 
 extern struct gpucall_object gpucall_objects[GPUCALL_OBJECTS];
 extern uint32_t gpucall_n_objects; // slots in use or used before
+
+/* Fills in what an object with its link map has. The program's headers are known from its start;
+ * with NULL they are read where the object begins. */
+void gpucall_object_learn(struct gpucall_object *o, const Elf64_Phdr *headers, size_t n);
+
+/* Whether the path is that of a GPU's library; whether the object needs one; whether it refers to a
+ * symbol. */
+bool gpucall_is_library(const char *path);
+bool gpucall_needs_library(const struct gpucall_object *o);
+bool gpucall_refers_to(const struct gpucall_object *o, const char *name);
+
+/* A value of the dynamic section, 0: there is none; and one as a pointer: the loader has added the
+ * base to it where it may write there. */
+uintptr_t gpucall_dynamic(const struct link_map *map, int64_t tag);
+uintptr_t gpucall_pointer(const struct link_map *map, Elf64_Addr value);
 
 /* The object that holds an address, or NULL. */
 const struct gpucall_object *gpucall_object_of(uintptr_t address);
