@@ -588,6 +588,25 @@ static int finish(void **state)
     return 0;
 }
 
+/* A property of an x86 note whose padding is cut off is the last one, whatever stands behind it. */
+static void property_without_padding(void **state)
+{
+    (void)state;
+    static const uint32_t properties[] = {GNU_PROPERTY_X86_ISA_1_NEEDED, 4, 3, 0,
+                                          GNU_PROPERTY_STACK_SIZE,       4, 0, 0,
+                                          GNU_PROPERTY_X86_ISA_1_NEEDED, 4, 8};
+    const uint32_t type = NT_GNU_PROPERTY_TYPE_0, size = 7 * sizeof *properties;
+    struct elfmake s = {.machine = EM_X86_64,
+                        .note = {(const char *)properties, sizeof properties}};
+    struct str file = elfmake(&arena, &s);
+    char *owner = memmem((char *)file.s, file.n, "FDO", 4);
+    assert_non_null(owner);
+    memcpy(owner, "GNU", 4);
+    memcpy(owner - 4, &type, sizeof type);
+    memcpy(owner - 8, &size, sizeof size);
+    assert_int_equal(parse(file).x86_isa_needed, 3);
+}
+
 /* A DT_HASH table that is walked often gets an index, which answers as the chains do. */
 static void finds_by_the_index(void **state)
 {
@@ -637,6 +656,7 @@ int main(void)
         cmocka_unit_test(stack_and_machines),
         cmocka_unit_test(long_chains),
         cmocka_unit_test(finds_by_the_index),
+        cmocka_unit_test(property_without_padding),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }
