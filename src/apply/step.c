@@ -199,7 +199,7 @@ static texts installer(const struct apply_doing *d)
 /* A package that is installed again as it is: an installer leaves it alone unless it is forced. */
 static bool is_reinstall(const struct plan_package *p)
 {
-    return p->from ? p->to && strcmp(p->from, p->to) == 0 : !p->to;
+    return p->from ? p->to && strcmp(p->from, p->to) == 0 : !p->to && !p->requirement;
 }
 
 /* The words after the installer's own: pip and uv know the same options. */
@@ -215,7 +215,8 @@ static void words_add_packages(struct arena *a, const struct plan_step *step, te
     }
     for (size_t i = 0; i < step->n_packages; i++) {
         const struct plan_package *p = &step->packages[i];
-        VEC_PUSH(a, words, p->to ? arena_printf(a, "%s==%s", p->name, p->to) : p->name);
+        const char *plain = p->requirement ? p->requirement : p->name;
+        VEC_PUSH(a, words, p->to ? arena_printf(a, "%s==%s", p->name, p->to) : plain);
     }
 }
 

@@ -41,7 +41,9 @@ struct diag_finding {
     diag_texts scripts; // in which programs it shows: "import a; use a"
     diag_texts askers;  // distributions whose import or use it stops, as far as known
     const struct diag_finding *behind; // it is met only once that one is repaired; or NULL
-    const char *at_once; // command: what is behind it installed, then the first repair; or NULL
+    const char *declaring; // distribution of which the first repair installs what it declares; NULL
+    diag_texts declared;   // these requirements of it, as pip takes them
+    const char *at_once;   // command: what is behind it installed, then the first repair; or NULL
 };
 
 enum diag_verdict { DIAG_OK, DIAG_BROKEN, DIAG_CANNOT_TELL };

@@ -1,6 +1,7 @@
 /* Which packages to install, with which words, and where their libraries will lie. */
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "diag/internal.h"
 #include "diag/wanted.h"
@@ -175,6 +176,111 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
     }
 }
 
+/* Whether a requirement brings one of the libraries: a package that is known to provide it, or an
+ * extra of NVIDIA's cuda-toolkit, which are called as the libraries are (its metadata: cublas,
+ * cudart, nvjitlink). */
+static bool requirement_brings(const struct wanted *w, const struct diag_unmet *q)
+{
+    const char *extras = strcmp(q->name, "cuda-toolkit") == 0 ? strchr(q->declared, '[') : NULL;
+    for (size_t i = 0; i < w->names.n; i++) {
+        const char *name = w->names.items[i];
+        const struct kb_provide *row = diag_wanted_provide(w, name);
+        for (size_t k = 0; row && k < row->n_providers; k++) {
+            if (strcmp(row->providers[k].package, q->name) == 0) {
+                return true;
+            }
+        }
+        for (struct str rest = str_of(extras ? extras + 1 : NULL); rest.s;) {
+            struct str extra = str_cut(&rest, ',');
+            size_t n = strcspn(str_dup(w->d->a, extra), "]");
+            if (n && strncasecmp(name, "lib", 3) == 0 && strncasecmp(name + 3, extra.s, n) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What the asking package declares itself brings the library: then all that it declares and that is
+ * not there is installed at once, as the loader stops at the first that is missing, and Python at
+ * the next. */
+static bool repair_declared(struct diag *d, struct diag_finding *f, const struct wanted *w)
+{
+    const char *package = w->x->attempt ? w->x->attempt->package : NULL;
+    const struct py_dist *dist = package && d->m->env ? py_env_by_dist(d->m->env, package) : NULL;
+    diag_unmet_list list = dist && !f->behind ? diag_unmet(d, package) : (diag_unmet_list){0};
+    const char *specs = "", *packages, *folders = "", *unknown, *vendor;
+    bool serves = false;
+    for (size_t i = 0; i < list.n; i++) {
+        bool brings = requirement_brings(w, &list.items[i]);
+        if (brings || list.items[i].absent) {
+            specs = diag_with_word(d, specs, " ", diag_quote(d, list.items[i].declared));
+            VEC_PUSH(d->a, &f->declared, list.items[i].declared);
+        }
+        serves = serves || brings;
+    }
+    if (!serves) {
+        f->declared.n = 0;
+        return false;
+    }
+    f->declaring = dist->name_normal;
+    wanted_of_manager(w, KB_MANAGER_PIP, &packages, &folders, &unknown, &vendor);
+    const char *command = diag_pip(d, specs);
+    size_t before = f->repairs.n;
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                *folders ? diag_findable_command(d, command, folders) : command,
+                "Install the requirements of %s %s that are not installed%s.", dist->name_normal,
+                dist->version ? dist->version : "",
+                *folders ? ", and make them findable before the program starts" : "");
+    if (*folders && f->repairs.n > before) {
+        f->repairs.items[before].folders = folders;
+        f->repairs.items[before].bare = command;
+    }
+    return true;
+}
+
+/* The row of a library that is asked for without its version, of the asker's CUDA: libcublas.so. */
+static const struct kb_provide *row_of_link(const struct wanted *w, const char *name)
+{
+    const char *pattern = arena_printf(w->d->a, "%s.*", name);
+    for (size_t i = 0; w->cuda_major > 0 && i < w->provides.n; i++) {
+        const struct kb_provide *row = &w->provides.rows[i];
+        if (row->cuda_major == w->cuda_major && str_glob(pattern, row->soname)) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* The name without a version is a link for developers, which no wheel brings: pip's library gets
+ * one beside it. False: a name has a version, or no wheel that is known. */
+static bool repair_by_link(struct diag *d, struct diag_finding *f, const struct wanted *w)
+{
+    const char *site = d->m->env ? diag_pip_folder(d->m, site_of(d, w->x)) : NULL;
+    const char *packages = "", *links = "", *folders = "";
+    for (size_t i = 0; i < w->names.n; i++) {
+        const char *name = w->names.items[i];
+        const struct kb_provide *row = ends_with(name, ".so") ? row_of_link(w, name) : NULL;
+        const struct kb_provider *v = row ? diag_wanted_provider(w, row, KB_MANAGER_PIP) : NULL;
+        if (!site || !v || !v->folder || !diag_uses_manager(d, KB_MANAGER_PIP)) {
+            return false;
+        }
+        const char *folder = path_join(d->a, site, v->folder);
+        const char *real = arena_strndup(d->a, row->soname, strcspn(row->soname, "*"));
+        packages = diag_with_word(d, packages, " ", diag_quote(d, diag_wanted_pinned(w, v)));
+        folders = diag_with_word(d, folders, ":", folder);
+        links = arena_printf(d->a, "%s && ln -sf %s %s", links, real,
+                             diag_quote(d, path_join(d->a, folder, name)));
+    }
+    const char *install = arena_printf(d->a, "%s%s", diag_pip(d, packages), links);
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_findable_command(d, install, folders),
+                "Install the library, link it to the name without a version that %s asks for, and "
+                "make it findable before the program starts.",
+                w->x->attempt && w->x->attempt->package ? w->x->attempt->package
+                                                        : path_base(diag_caller(w->x)));
+    return true;
+}
+
 /* Where an installed package lists the library and no file is: installing that package as if it
  * were missing would change nothing. Of several places one where the asker looks. */
 static const char *deleted_place(struct diag *d, const struct diag_failure *x)
@@ -324,6 +430,9 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
         diag_repair_of_jetpack(d, f, diag_wanted_provide(&w, x->name), x->name, asking)) {
         return;
     }
+    if (repair_declared(d, f, &w)) {
+        return;
+    }
     diag_wanted_follow(f, &w);
     static const enum kb_manager managers[] = {KB_MANAGER_CONDA,  KB_MANAGER_PIP,
                                                KB_MANAGER_APT,    KB_MANAGER_DNF,
@@ -349,7 +458,7 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
                     "program finds it, a release of %s that contains %s: the system's package "
                     "manager has installed the one that it has.",
                     asking, title, title, x->name);
-    } else if (f->repairs.n == before) {
+    } else if (f->repairs.n == before && !repair_by_link(d, f, &w)) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Install the package that provides %s%s.%s",
                     x->name, title ? arena_printf(d->a, " (%s)", title) : "",
                     who_has(&w, diag_wanted_provide(&w, x->name)));

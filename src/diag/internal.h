@@ -261,6 +261,19 @@ const char *diag_specifiers_text(struct diag *d, const struct py_requirement *q)
  * package declares none. `pattern` is a glob on normalised names. */
 bool diag_requirement(struct diag *d, const char *package, const char *pattern,
                       const char **ret_name, const char **ret_specifiers);
+/* The module of a distribution: kb/ knows those that are called otherwise. */
+const char *diag_module_of(struct diag *d, const char *package);
+/* Whether a package is installed, or its module is there under another name. */
+bool diag_package_is_there(struct diag *d, const char *package);
+/* A requirement that a package declares and that is not met. */
+struct diag_unmet {
+    const char *name;     // normalised
+    const char *declared; // as pip takes it: "cuda-toolkit[cublas]==13.2.2"
+    const char *why;      // "not installed", "2.4.6 is installed"
+    bool absent;          // it is not there, or one of its extras is not; not another version
+};
+typedef VEC(struct diag_unmet) diag_unmet_list;
+diag_unmet_list diag_unmet(struct diag *d, const char *package);
 /* A release of the package for an older glibc; says what this one asks for (builtwith.c). */
 bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 
@@ -423,6 +436,7 @@ void diag_rule_arm(struct diag *d);          // arm.c
 void diag_rule_gfx(struct diag *d);          // gfx.c
 void diag_rule_builds(struct diag *d);       // builds.c
 void diag_rule_built_with(struct diag *d);   // builtwith.c
+void diag_rule_companions(struct diag *d);   // companions.c
 void diag_rule_compute(struct diag *d);      // compute.c
 void diag_rule_requirements(struct diag *d); // requirements.c: after the failures
 void diag_rule_overwritten(struct diag *d);  // overwritten.c
@@ -452,6 +466,9 @@ struct diag_cudnn_member {
 typedef VEC(struct diag_cudnn_member) diag_cudnn_list;
 
 diag_cudnn_list diag_cudnn_members(struct diag *d, const struct ldso_process *p);
+/* Those of the next major version, in the order of the list; none: all were there. *at begins at 0.
+ */
+diag_cudnn_list diag_cudnn_next(struct diag *d, const diag_cudnn_list *all, size_t *at);
 const char *diag_cudnn_version(const diag_cudnn_list *list);
 const struct diag_cudnn_member *diag_cudnn_odd(const diag_cudnn_list *list, const char *common,
                                                bool sub);

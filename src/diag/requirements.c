@@ -16,34 +16,8 @@
 #include "model/imports.h"
 #include "model/requires.h"
 #include "py/dist.h"
-#include "py/module.h"
 
 /* ------------------------------------------------------------------ what an import needs */
-
-/* The module of a distribution: kb/ knows those that are called otherwise. */
-static const char *module_of(struct diag *d, const char *package)
-{
-    for (size_t i = 0; i < d->m->imports.n; i++) {
-        if (strcmp(d->m->imports.rows[i].package, package) == 0) {
-            return d->m->imports.rows[i].module;
-        }
-    }
-    char *name = arena_strdup(d->a, package);
-    for (char *c = name; *c; c++) {
-        *c = *c == '-' ? '_' : *c;
-    }
-    return name;
-}
-
-static bool package_is_there(struct diag *d, const char *package)
-{
-    struct py_module module;
-    if (py_env_by_dist(d->m->env, package)) {
-        return true;
-    }
-    py_module_find(d->m->env, module_of(d, package), &module);
-    return module.kind != PY_MODULE_NONE;
-}
 
 static bool is_imported(const struct model_process *p, const char *dist)
 {
@@ -109,7 +83,7 @@ static void step_missing(struct diag *d, const struct py_dist *dist, const struc
         diag_evidence(d, f, "the metadata of %s declare %s%s", dist->name_normal, need, specifiers);
     }
     diag_evidence(d, f, "the program then says: ModuleNotFoundError: No module named '%s'",
-                  module_of(d, need));
+                  diag_module_of(d, need));
     const char *spec = diag_quote(d, arena_printf(d->a, "%s%s", need, specifiers));
     if (is_new) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, spec), "Install what is missing.");
@@ -125,7 +99,7 @@ static void rule_imports(struct diag *d, const struct py_dist *dist)
     for (size_t i = 0; row && i < row->n_steps; i++) {
         const struct kb_step *s = &row->steps[i];
         if (s->kind == KB_STEP_IMPORT && !s->optional && s->when == KB_WHEN_ALWAYS &&
-            !package_is_there(d, s->package)) {
+            !diag_package_is_there(d, s->package)) {
             step_missing(d, dist, row, s);
         }
     }
@@ -210,38 +184,29 @@ static struct diag_finding *requirement_finding(struct diag *d, const char *pack
     return NULL;
 }
 
-/* "not installed", "2.4.6 is installed"; NULL if the requirement is met or cannot be judged. */
-static const char *unmet(struct diag *d, const struct py_requirement *q, const char *name)
+/* The finding whose repair installs what the package declares, this among it; or NULL. */
+static struct diag_finding *installing_finding(struct diag *d, const struct py_dist *dist,
+                                               const char *declared)
 {
-    const struct py_dist *have = py_env_by_dist(d->m->env, name);
-    if (!have) {
-        return package_is_there(d, name) ? NULL : "not installed";
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        struct diag_finding *f = d->report->findings.items[i];
+        bool its = f->declaring && strcmp(f->declaring, dist->name_normal) == 0;
+        for (size_t k = 0; its && k < f->declared.n; k++) {
+            if (strcmp(f->declared.items[k], declared) == 0) {
+                return f;
+            }
+        }
     }
-    if (!have->version || py_specifiers_match(&q->specifiers, str_of(have->version)) != PY_NO) {
-        return NULL;
-    }
-    return arena_printf(d->a, "%s is installed", have->version);
+    return NULL;
 }
 
-/* "cuda-toolkit[cublas,cudart]==13.0.2": without its extras it would bring nothing. */
-static const char *requirement_text(struct diag *d, const struct py_requirement *q,
-                                    const char *name)
+static void requirement_tell(struct diag *d, const struct py_dist *dist, const struct diag_unmet *q)
 {
-    const char *text = name;
-    for (size_t i = 0; i < q->n_extras; i++) {
-        text = arena_printf(d->a, "%s%s" STR_FMT, text, i ? "," : "[", STR_ARG(q->extras[i]));
-    }
-    return arena_printf(d->a, "%s%s%s", text, q->n_extras ? "]" : "", diag_specifiers_text(d, q));
-}
-
-static void requirement_tell(struct diag *d, const struct py_dist *dist,
-                             const struct py_requirement *q, const char *name, const char *why)
-{
-    const char *declared = requirement_text(d, q, name);
-    const char *text = arena_printf(d->a, "%s: %s", declared, why);
-    struct diag_finding *f = diag_find(d, DIAG_NUMPY_ABI, name);
-    f = f ? f : requirement_finding(d, name);
-    if (diag_find(d, DIAG_REQUIREMENT_MISSING, name)) {
+    const char *text = arena_printf(d->a, "%s: %s", q->declared, q->why);
+    struct diag_finding *f = installing_finding(d, dist, q->declared);
+    f = f ? f : diag_find(d, DIAG_NUMPY_ABI, q->name);
+    f = f ? f : requirement_finding(d, q->name);
+    if (diag_find(d, DIAG_REQUIREMENT_MISSING, q->name)) {
         return; // told with that finding
     }
     if (f) {
@@ -255,7 +220,7 @@ static void requirement_tell(struct diag *d, const struct py_dist *dist,
                               "that it loads is judged apart from that.",
                               dist->name_normal, dist->version ? dist->version : ""));
     diag_evidence(d, f, "%s", text);
-    const char *spec = diag_quote(d, declared);
+    const char *spec = diag_quote(d, q->declared);
     if (f->repairs.n == 0) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, spec),
                     "Nothing while it works; this installs what is declared.");
@@ -265,19 +230,11 @@ static void requirement_tell(struct diag *d, const struct py_dist *dist,
     }
 }
 
-static void rule_declared(struct diag *d, const struct py_dist *dist,
-                          const struct py_marker_env *markers)
+static void rule_declared(struct diag *d, const struct py_dist *dist)
 {
-    const struct py_metadata *meta = diag_metadata_of(d, dist->name);
-    struct py_requirement q;
-    for (size_t i = 0; meta && i < meta->n_requires_dist; i++) {
-        if (!diag_requirement_at(d, meta, i, markers, &q)) {
-            continue;
-        }
-        const char *name = py_name_normal(d->a, q.name), *why = unmet(d, &q, name);
-        if (why) {
-            requirement_tell(d, dist, &q, name, why);
-        }
+    diag_unmet_list list = diag_unmet(d, dist->name);
+    for (size_t i = 0; i < list.n; i++) {
+        requirement_tell(d, dist, &list.items[i]);
     }
 }
 
@@ -286,7 +243,6 @@ void diag_rule_requirements(struct diag *d)
     if (!d->m->env) {
         return;
     }
-    struct py_marker_env markers = model_markers(d->m);
     for (size_t i = 0; i < d->m->known.n; i++) {
         const struct py_dist *dist = d->m->known.items[i];
         if (diag_may_be_imported(d, dist)) {
@@ -295,6 +251,6 @@ void diag_rule_requirements(struct diag *d)
         }
     }
     for (size_t i = 0; i < d->m->known.n; i++) {
-        rule_declared(d, d->m->known.items[i], &markers);
+        rule_declared(d, d->m->known.items[i]);
     }
 }

@@ -8,6 +8,7 @@
 #include "plan/knowledge.h"
 #include "plan/packages.h"
 #include "plan/plan.h"
+#include "py/dist.h"
 #include "py/requirement.h"
 
 enum {
@@ -61,7 +62,20 @@ static const char *list_of_again(struct planner *p, const struct plan_way *way)
     return text;
 }
 
-/* "Move a from 1 to 2; install b 3; install c 4 again." */
+/* "torch 2.15.0 and vllm 0.11.0", of whose requirements some are missing. */
+static const char *list_of_declaring(struct planner *p)
+{
+    const char *text = "";
+    for (size_t i = 0; i < p->declared.n; i++) {
+        const struct py_dist *dist = py_env_by_dist(p->m->env, p->declared.items[i]->declaring);
+        const char *joint = !i ? "" : i + 1 < p->declared.n ? ", " : " and ";
+        text = arena_printf(p->a, "%s%s%s%s%s", text, joint, dist->name_normal,
+                            dist->version ? " " : "", dist->version ? dist->version : "");
+    }
+    return text;
+}
+
+/* "Move a from 1 to 2; install b 3; install c 4 again; install the missing requirements of d 5." */
 static const char *way_title(struct planner *p, const char *again, const struct found *f)
 {
     const char *moves = f ? changes_list(p, f, true) : "",
@@ -71,6 +85,10 @@ static const char *way_title(struct planner *p, const char *again, const struct 
     text = *again
                ? arena_printf(p->a, "%s%s %s again", text, *text ? "; install" : "Install", again)
                : text;
+    const char *declaring = list_of_declaring(p);
+    text = *declaring ? arena_printf(p->a, "%s%s the missing requirements of %s", text,
+                                     *text ? "; install" : "Install", declaring)
+                      : text;
     return arena_printf(p->a, "%s.", text);
 }
 
@@ -139,14 +157,41 @@ static void add_reinstalls(struct planner *p, struct plan_way *way, const struct
         }
         const char *version = r->reinstall[n] ? r->reinstall + n + 1 : NULL;
         struct plan_package *package = arena_alloc(p->a, sizeof *package);
-        *package = (struct plan_package){arena_strndup(p->a, r->reinstall, n), version, version,
-                                         p->again.items[i]->summary};
+        *package = (struct plan_package){.name = arena_strndup(p->a, r->reinstall, n),
+                                         .from = version,
+                                         .to = version,
+                                         .why = p->again.items[i]->summary};
         VEC_PUSH(p->a, &way->steps,
                  (struct plan_step){.kind = plain ? PLAN_PACKAGES : PLAN_TEXT,
                                     .text = arena_printf(p->a, "Install %s again.", r->reinstall),
                                     .command = command,
                                     .packages = package,
                                     .n_packages = 1});
+    }
+}
+
+/* What packages declare, and what is not there: pip chooses among the versions that they admit. */
+static void add_declared(struct planner *p, struct plan_way *way)
+{
+    for (size_t i = 0; i < p->declared.n; i++) {
+        const struct diag_finding *f = p->declared.items[i];
+        const struct diag_repair *r = &f->repairs.items[0];
+        struct plan_package *list = arena_array(p->a, f->declared.n, sizeof *list);
+        for (size_t k = 0; k < f->declared.n; k++) {
+            const char *text = f->declared.items[k];
+            list[k] = (struct plan_package){
+                .name = arena_strndup(p->a, text, strcspn(text, "[<>=!~ ")),
+                .why = arena_printf(p->a, "%s needs %s (its metadata)", f->declaring, text),
+                .requirement = text};
+        }
+        VEC_PUSH(p->a, &way->mends, f);
+        VEC_PUSH(p->a, &way->steps,
+                 (struct plan_step){.kind = PLAN_PACKAGES,
+                                    .text = "The installer chooses among the versions that the "
+                                            "requirements admit.",
+                                    .command = r->bare ? r->bare : r->command,
+                                    .packages = list,
+                                    .n_packages = f->declared.n});
     }
 }
 
@@ -262,6 +307,7 @@ static void packages_add_way(struct planner *p, const struct found *f)
                    "from the knowledge base and the metadata of what is installed";
     add_reinstalls(p, &way, f);
     const char *again = list_of_again(p, &way);
+    add_declared(p, &way);
     if (f) {
         way_add_packages(p, &way, f);
         for (size_t i = 0; i < p->findings.n; i++) {
@@ -290,7 +336,7 @@ static void add_ways(struct planner *p)
             }
         }
     }
-    if (!added && p->again.n) {
+    if (!added && (p->again.n || p->declared.n)) {
         packages_add_way(p, NULL);
     }
 }

@@ -37,7 +37,8 @@ struct planner {
     VEC(struct asker) askers;
     VEC(struct plan_solve_need) needs; // of programs that belong to no distribution
     VEC(const struct diag_finding *) findings;
-    VEC(const struct diag_finding *) again; // mended by installing again what is there
+    VEC(const struct diag_finding *) again;    // mended by installing again what is there
+    VEC(const struct diag_finding *) declared; // mended by what a package declares
     VEC(struct found) found;
     VEC(const char *) against; // contradictions
 };
@@ -72,8 +73,8 @@ const struct plan_solve_release *plan_packages_after(const struct found *f,
 /* The folders that LD_LIBRARY_PATH needs for this set of versions; "" if it needs none. */
 const char *plan_packages_folders_of(struct planner *p, const struct found *f);
 
-/* The same list with the folders of libraries that are installed again, in which their callers do
- * not look. */
+/* The same list with the folders of libraries that are installed again or as they are declared, in
+ * which their callers do not look. */
 const char *plan_packages_with_folders_of_again(struct planner *p, const char *list);
 
 #endif

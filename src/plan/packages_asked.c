@@ -211,6 +211,8 @@ void plan_packages_read_findings(struct planner *p, const struct diag_report *re
         }
         if (plan_packages_reinstall_of(f)) {
             VEC_PUSH(p->a, &p->again, f);
+        } else if (f->declared.n) {
+            VEC_PUSH(p->a, &p->declared, f);
         } else if (is_about_the_build(f)) {
             want_build(p, f);
             VEC_PUSH(p->a, &p->findings, f);

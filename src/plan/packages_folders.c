@@ -155,18 +155,26 @@ const char *plan_packages_folders_of(struct planner *p, const struct found *f)
     return with_folders_opened(p, f, list);
 }
 
-/* ... and those of libraries that come back, in which their askers do not look. */
+static const char *with_folders(struct planner *p, const char *list, const char *folders)
+{
+    for (struct str rest = str_of(folders); rest.s;) {
+        const char *folder = str_dup(p->a, str_cut(&rest, ':'));
+        const char *fence = arena_printf(p->a, ":%s:", list);
+        if (*folder && !strstr(fence, arena_printf(p->a, ":%s:", folder))) {
+            list = arena_printf(p->a, "%s%s%s", list, *list ? ":" : "", folder);
+        }
+    }
+    return list;
+}
+
+/* ... and those of libraries that come back or are declared, in which their askers do not look. */
 const char *plan_packages_with_folders_of_again(struct planner *p, const char *list)
 {
     for (size_t i = 0; i < p->again.n; i++) {
-        for (struct str rest = str_of(plan_packages_reinstall_of(p->again.items[i])->folders);
-             rest.s;) {
-            const char *folder = str_dup(p->a, str_cut(&rest, ':'));
-            const char *fence = arena_printf(p->a, ":%s:", list);
-            if (*folder && !strstr(fence, arena_printf(p->a, ":%s:", folder))) {
-                list = arena_printf(p->a, "%s%s%s", list, *list ? ":" : "", folder);
-            }
-        }
+        list = with_folders(p, list, plan_packages_reinstall_of(p->again.items[i])->folders);
+    }
+    for (size_t i = 0; i < p->declared.n; i++) {
+        list = with_folders(p, list, p->declared.items[i]->repairs.items[0].folders);
     }
     return list;
 }

@@ -34,6 +34,7 @@ struct plan_link {
 struct plan_package {
     const char *name, *from, *to; // from NULL: not installed today; to: an exact version
     const char *why;              // a clause, with the row of the knowledge base it comes from
+    const char *requirement;      // "sympy>=1.13.3", for which pip chooses the version; NULL: `to`
 };
 
 /* Fields that the kind does not name are NULL and 0. All paths are absolute inside the root. */

@@ -51,6 +51,7 @@ static json_t *packages_json(const struct model *m, const struct plan_step *s)
         json_put(o, "from", plan_text(m, s->packages[i].from));
         json_put(o, "to", plan_text(m, s->packages[i].to));
         json_put(o, "why", plan_text(m, s->packages[i].why));
+        json_put(o, "requirement", plan_text(m, s->packages[i].requirement));
         json_add(list, o);
     }
     return list;
@@ -274,7 +275,8 @@ static void packages_text(const struct out *o, const struct model *m, const stru
 {
     for (size_t i = 0; i < s->n_packages; i++) {
         const struct plan_package *p = &s->packages[i];
-        bool again = commands_are_same(p->from, p->to), moves = p->from && !again;
+        bool again = !p->requirement && commands_are_same(p->from, p->to);
+        bool moves = p->from && !again;
         plan_item(o, "",
                   arena_printf(m->arena, "%s%s%s%s%s%s: %s", p->name, p->from || p->to ? " " : "",
                                p->from ? p->from : "", moves ? " -> " : "",

@@ -115,6 +115,14 @@ def requirements(info):
             yield match.group(1), match.group(2).strip()
 
 
+def requirements_of_extras(info, extras):
+    """What the extras of a distribution ask for: name, versions."""
+    for line in (info / "METADATA").read_text().splitlines():
+        match = re.fullmatch(r"Requires-Dist: ([\w.-]+)([^;]*); extra == ['\"]([\w.-]+)['\"]", line)
+        if match and match.group(3) in extras:
+            yield match.group(1), match.group(2).strip()
+
+
 def install(tree, twin, name, versions, again):
     here = releases.installed(tree).get(name)
     if here and not again and releases.fits(here, versions):
@@ -161,6 +169,10 @@ def pip(tree, twin, words):
     else:
         for name, versions in releases.asked(text).items():
             install(tree, twin, name, versions, "--force-reinstall" in words)
+        for name, extras in re.findall(r"([\w.-]+)\[([\w.,-]+)\]", text):
+            info = info_folder(tree, name)
+            for need, its in requirements_of_extras(info, extras.split(",")) if info else ():
+                install(tree, twin, need, its, False)
 
 
 # What adds to a project's lock and installs from it: the words before the names.
@@ -183,6 +195,9 @@ def step_of_files(tree, words):
     if words[0] == "rm":
         for path in words[1:]:
             tree.real(path).unlink()
+    elif words[:2] == ["ln", "-sf"]:
+        tree.real(words[3]).unlink(missing_ok=True)
+        tree.link(words[3], words[2])
     elif words[0] == "chmod" and words[1] == "u-s":
         place = tree.real(words[2])
         place.chmod(place.stat().st_mode & ~0o4000)

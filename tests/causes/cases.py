@@ -145,6 +145,41 @@ def missing_and_declared(t, bad):
         t.pip_cublas()
 
 
+@case("library-missing", "lib-missing", "libcublas.so.12",
+      repair=r"pip install filelock 'typing-extensions>=4\.8' nvidia-cublas-cu12==12\.4\.5\.8 "
+             r"nvidia-cudnn-cu12==9\.1\.0\.70$",
+      evidence="torch 2.5.1 declares filelock: not installed")
+def missing_with_all_that_is_declared(t, bad):
+    """`pip install --no-deps torch`: one command, since the loader names the first library alone. A
+    requirement of which another version is there stays as it is."""
+    t.python().torch(needed=["libcublas.so.12"], rpath="$ORIGIN/../nvidia/cublas/lib")
+    t.dist("torch", "2.5.1", [], requires=[
+        "filelock", "typing-extensions>=4.8", "nvidia-cublas-cu12==12.4.5.8", "sympy==1.13.1",
+        "nvidia-cudnn-cu12==9.1.0.70", "opt-einsum>=3.3; extra == 'opt-einsum'"])
+    t.dist("sympy", "1.13.1" if not bad else "1.14.0", [])
+    if not bad:
+        t.pip_cublas(version="12.4.5.8")
+        t.dist("filelock", "3.20.0", [])
+        t.dist("typing-extensions", "4.15.0", [])
+        t.dist("nvidia-cudnn-cu12", "9.1.0.70", [])
+
+
+@case("library-missing", "lib-missing", "libcublas.so.13",
+      repair=r"pip install 'cuda-toolkit\[cublas,cudart\]==13\.0\.2'$",
+      evidence=r"nvidia-cublas==13\.1\.\*, which its extra needs, is not installed")
+def missing_of_an_extra_that_is_declared(t, bad):
+    """cuda-toolkit is there, and brings nothing: what its extras need was removed, or not asked."""
+    t.python().torch(needed=["libcublas.so.13"], rpath="$ORIGIN/../nvidia/cu13/lib")
+    t.dist("torch", "2.5.1", [], requires=["cuda-toolkit[cublas,cudart]==13.0.2"])
+    t.dist("cuda-toolkit", "13.0.2", [], requires=[
+        "nvidia-cublas==13.1.*; extra == 'cublas'", "nvidia-cuda-runtime==13.0.*; extra == 'cudart'",
+        "nvidia-cusparse==12.6.*; extra == 'cusparse'"])
+    if not bad:
+        t.lib(t.site + "/nvidia/cu13/lib/libcublas.so.13")
+        t.dist("nvidia-cublas", "13.1.0.3", ["nvidia/cu13/lib/libcublas.so.13"])
+        t.dist("nvidia-cuda-runtime", "13.0.96", [])
+
+
 @case("library-missing", "lib-missing", "libcublasLt.so.12",
       repair=r"nvidia-cublas-cu12.*nvidia-curand-cu12", evidence="libcurand.so.10")
 def missing_family_of_one_asker(t, bad):

@@ -345,7 +345,8 @@ def enable(world, plan, failed):
 
 
 def pins_of(way):
-    return ["%s==%s" % (p["name"], p["to"]) for s in way["steps"] for p in s.get("packages", ())]
+    return [p["requirement"] or "%s==%s" % (p["name"], p["to"])
+            for s in way["steps"] for p in s.get("packages", ())]
 
 
 def left_to_start(way):
