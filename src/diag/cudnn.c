@@ -21,6 +21,34 @@ diag_cudnn_list diag_cudnn_members(struct diag *d, const struct ldso_process *p)
     return list;
 }
 
+/* "9" of version "9.26.0"; without a version that of the file's name. */
+static struct str major_of(const struct diag_cudnn_member *m)
+{
+    const char *so = strstr(path_base(m->object->path), ".so.");
+    struct str text = str_of(m->version ? m->version : so ? so + strlen(".so.") : "");
+    text.n = str_find_char(text, '.');
+    return text;
+}
+
+/* cuDNN 8 and 9 have other names for all of their libraries: each opens its own alone. */
+diag_cudnn_list diag_cudnn_next(struct diag *d, const diag_cudnn_list *all, size_t *at)
+{
+    diag_cudnn_list list = {0};
+    for (; *at < all->n && !list.n; ++*at) {
+        struct str major = major_of(&all->items[*at]);
+        bool done = false;
+        for (size_t i = 0; i < *at && !done; i++) {
+            done = str_eq(major_of(&all->items[i]), major);
+        }
+        for (size_t i = *at; i < all->n && !done; i++) {
+            if (str_eq(major_of(&all->items[i]), major)) {
+                VEC_PUSH(d->a, &list, all->items[i]);
+            }
+        }
+    }
+    return list;
+}
+
 static bool differs(const struct diag_cudnn_member *m, const char *version)
 {
     return m->version && strcmp(m->version, version) != 0;
@@ -79,10 +107,11 @@ bool diag_cudnn_twice(const diag_cudnn_list *list, const struct diag_cudnn_membe
 bool diag_cudnn_is_mixed(struct diag *d, const struct model_process *p)
 {
     const struct diag_cudnn_member *a = NULL, *b = NULL;
-    if (!p->ldso) {
-        return false;
+    diag_cudnn_list all = p->ldso ? diag_cudnn_members(d, p->ldso) : (diag_cudnn_list){0}, list;
+    bool mixed = false;
+    for (size_t at = 0; !mixed && (list = diag_cudnn_next(d, &all, &at)).n;) {
+        mixed = diag_cudnn_twice(&list, &a, &b) ||
+                diag_cudnn_odd(&list, diag_cudnn_version(&list), true);
     }
-    diag_cudnn_list list = diag_cudnn_members(d, p->ldso);
-    return diag_cudnn_twice(&list, &a, &b) ||
-           diag_cudnn_odd(&list, diag_cudnn_version(&list), true);
+    return mixed;
 }

@@ -72,9 +72,8 @@ static void family_finding(struct diag *d, const struct model_process *p,
     }
 }
 
-static void family_cudnn(struct diag *d, const struct model_process *p)
+static void family_cudnn(struct diag *d, const struct model_process *p, diag_cudnn_list list)
 {
-    diag_cudnn_list list = diag_cudnn_members(d, p->ldso);
     const char *common = diag_cudnn_version(&list);
     const struct diag_cudnn_member *first = NULL, *odd = NULL;
     if (diag_cudnn_twice(&list, &first, &odd)) {
@@ -148,8 +147,13 @@ bool diag_rule_cudnn_defect(struct diag *d, const struct diag_failure *x)
 void diag_rule_families(struct diag *d)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
-        if (d->m->processes.items[i]->ldso) {
-            family_cudnn(d, d->m->processes.items[i]);
+        const struct model_process *p = d->m->processes.items[i];
+        diag_cudnn_list list, all = {0};
+        if (p->ldso) {
+            all = diag_cudnn_members(d, p->ldso);
+        }
+        for (size_t at = 0; (list = diag_cudnn_next(d, &all, &at)).n;) {
+            family_cudnn(d, p, list);
         }
     }
 }

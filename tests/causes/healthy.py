@@ -5,9 +5,9 @@ returns.
 """
 
 from cases import case  # noqa: F401  (its tree is on the path)
-from gpucode import llama
+from gpucode import llama, torchaudio, torchvision
 from gpufile import cuda_library
-from tree import LOADER, MACHINES, MUSL_LOADER, SYSTEM, TAG
+from tree import LOADER, MACHINES, MUSL_LOADER, SYSTEM, TAG, cudnn_library
 
 GEFORCE = MACHINES["geforce-desktop"][1]
 STATE = "onnxruntime/capi/onnxruntime_pybind11_state.%s.so" % TAG
@@ -54,6 +54,36 @@ def onnxruntime_with_cuda(t):
     t.lib(t.site + "/" + STATE, soname=None)
     t.lib(t.site + "/" + PROVIDER)
     t.dist("onnxruntime", "1.20.0", [STATE, PROVIDER])
+
+
+def cudnn_8_beside_cudnn_9(t):
+    """Each main library opens its own: cuDNN 8's have other names than cuDNN 9's."""
+    t.python().machine(GEFORCE)
+    t.torch(needed=["libcudnn.so.9"], rpath="$ORIGIN/../nvidia/cudnn/lib")
+    t.pip_cudnn()
+    t.ctranslate2(needed=["libcudnn-463fd6d5.so.8.9.7"], runpath="$ORIGIN")
+    t.put(t.site + "/ctranslate2.libs/libcudnn-463fd6d5.so.8.9.7",
+          cudnn_library("libcudnn-463fd6d5.so.8.9.7", "8.9.7"))
+    for part in ("ops", "cnn", "adv"):
+        for name in ("libcudnn_%s_infer.so.8" % part, "libcudnn_%s_train.so.8" % part):
+            t.put(SYSTEM + "/" + name, cudnn_library(name, "8.9.7"))
+    t.system_cublas()
+
+
+def numba_cuda_of_an_old_release(t):
+    """It opens its libraries in Python: that cuda.bindings works says nothing of it."""
+    t.python().machine(GEFORCE)
+    for name, version, module in (("cuda-bindings", "12.9.10", "cuda/bindings"),
+                                  ("numba-cuda", "0.15.0", "numba_cuda")):
+        t.put("%s/%s/__init__.py" % (t.site, module), "")
+        t.dist(name, version, [module + "/__init__.py"])
+
+
+def companions_for_the_cpu(t):
+    """Builds without CUDA compare nothing."""
+    t.python().torch_for("cuda", "12.4")
+    torchaudio(t, "2.5.1+cpu")
+    torchvision(t, "0.20.1+cpu", "major ")
 
 
 def jaxlib_with_cuda(t):
@@ -143,7 +173,7 @@ HEALTHY = {
         (python_that_does_not_start, "unknown"), (python_of_normal_imports, "ok"),
         (libcuda_by_library_path, "ok"), (onnxruntime_with_cuda, "unknown"),
         (jaxlib_with_cuda, "unknown"), (wrapper_that_imports, "unknown"),
-        (wrapper_that_imports_from, "unknown"), (wrapper_of_one_that_requires, "unknown"),
+        (cudnn_8_beside_cudnn_9, "ok"), (companions_for_the_cpu, "ok"), (numba_cuda_of_an_old_release, "unknown"), (wrapper_that_imports_from, "unknown"), (wrapper_of_one_that_requires, "unknown"),
         (wrapper_of_nothing, "ok"),
         (one_of_two_engines_for_the_gpu, "unknown"), (two_engines_for_the_gpu, "ok"),
         (llama_for_the_cpu, "ok"), (llama_with_another_library, "unknown"))}
