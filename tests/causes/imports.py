@@ -3,6 +3,8 @@
 The worlds have the layout and the dynamic sections of the real wheels; see cases.py.
 """
 
+import shutil
+
 from cases import case
 from tree import SYSTEM, TAG
 
@@ -46,7 +48,9 @@ def toolkit(t, without=()):
     return folders
 
 
-@case("library-missing", "lib-missing", "libcublas.so", repair="provides libcublas.so",
+@case("library-missing", "lib-missing", "libcublas.so",
+      repair=r"nvidia-cublas-cu11 && ln -sf libcublas\.so\.11 (/\S+/nvidia/cublas/lib)/libcublas\.so && "
+             r"export LD_LIBRARY_PATH=\1\"",
       evidence="third-party dynamic library .libcublas.so. that Paddle depends on")
 def paddle_without_a_toolkit(t, bad):
     """libphi.so opens names without a version, which no wheel of CUDA's has."""
@@ -57,10 +61,20 @@ def paddle_without_a_toolkit(t, bad):
     t.lib(t.site + "/paddle/base/libpaddle.so", needed=["libphi.so"], runpath="$ORIGIN/../libs/")
     t.lib(libs + "/libphi.so", runpath="$ORIGIN")
     t.dist("paddlepaddle-gpu", "2.6.2", ["paddle/base/libpaddle.so", "paddle/libs/libphi.so"])
+    t.dist("setuptools", "80.9.0", [])
     t.pip_cublas()
     if not bad:
         t.lib(SYSTEM + "/libcublas.so", soname="libcublas.so.11")
         t.lib(SYSTEM + "/libcudnn.so", soname="libcudnn.so.8")
+
+
+@case("requirement-missing", "python-dep-conflict", "setuptools", repair="pip install setuptools$",
+      evidence="No module named 'setuptools'")
+def paddle_without_setuptools(t, bad):
+    """Its metadata do not declare it, and a venv of Python 3.12 has none."""
+    paddle_without_a_toolkit(t, False)
+    if bad:
+        shutil.rmtree(t.real(t.site + "/setuptools-80.9.0.dist-info"))
 
 
 def paddle_without_cublas(t):
