@@ -441,6 +441,22 @@ static bool uses_gpu(struct model *m, const struct py_dist *dist, bool by_name)
     return false;
 }
 
+/* Whether other releases of it are known to open libraries: this one may do so in its Python code,
+ * as numba-cuda does, which has no library of its own. */
+static bool is_known_otherwise(const struct model *m, const struct py_dist *dist)
+{
+    for (size_t i = 0; i < m->imports.n; i++) {
+        const struct kb_import *row = &m->imports.rows[i];
+        bool it = strcmp(row->package, dist->name_normal) == 0;
+        for (size_t k = 0; it && k < row->n_steps; k++) {
+            if (row->steps[k].kind != KB_STEP_IMPORT) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Whether its files are those of a package that was installed over it and is looked at. */
 static bool is_judged_as_other(struct model *m, const struct py_dist *dist)
 {
@@ -463,7 +479,8 @@ static void find_unknown(struct model *m, bool by_name, text_list *ret)
     for (size_t i = 0; i < m->env->n_dists; i++) {
         const struct py_dist *dist = &m->env->dists[i];
         if (!dist->shadowed_by && !is_known_dist(m, dist) && !only_provides(&rows, dist) &&
-            uses_gpu(m, dist, by_name) && !is_judged_as_other(m, dist)) {
+            (is_known_otherwise(m, dist) || uses_gpu(m, dist, by_name)) &&
+            !is_judged_as_other(m, dist)) {
             VEC_PUSH(m->arena, ret,
                      arena_printf(m->arena,
                                   "%s %s uses a GPU, but gpumend does not know what its import "
