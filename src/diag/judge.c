@@ -344,14 +344,14 @@ static bool looked(const struct model *m)
 void diag_judge(struct model *m, struct diag_report *ret)
 {
     static void (*const rules[])(struct diag *) = {
-        diag_rule_journal,     diag_rule_start,
+        diag_rule_journal,      diag_rule_start,
         diag_rule_driverless, // before what can be installed, which is no help there
-        diag_rule_failures,    diag_rule_halves,     diag_rule_families,    diag_rule_stub,
-        diag_rule_relative,    diag_rule_extension,  diag_rule_environment, diag_rule_live,
-        diag_rule_devices,     diag_rule_drivers,    diag_rule_precedence,  diag_rule_injected,
-        diag_rule_engines,     diag_rule_builds,     diag_rule_kernels,     diag_rule_arm,
-        diag_rule_gfx,         diag_rule_built_with, diag_rule_compute,     diag_rule_requirements,
-        diag_rule_overwritten,
+        diag_rule_failures,     diag_rule_halves,      diag_rule_families,    diag_rule_stub,
+        diag_rule_relative,     diag_rule_extension,   diag_rule_environment, diag_rule_live,
+        diag_rule_devices,      diag_rule_drivers,     diag_rule_precedence,  diag_rule_injected,
+        diag_rule_engines,      diag_rule_builds,      diag_rule_kernels,     diag_rule_arm,
+        diag_rule_gfx,          diag_rule_built_with,  diag_rule_companions,  diag_rule_compute,
+        diag_rule_requirements, diag_rule_overwritten,
     };
     struct diag_report report = {0};
     struct diag d = {.m = m, .a = m->arena, .report = &report};

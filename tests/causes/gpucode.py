@@ -533,6 +533,57 @@ def pin_that_is_stricter_than_needed(t, bad):
         "nvidia-nothing; extra == 'all'"])
 
 
+# ---- torch's companions ----------------------------------------------------------------------
+
+def companion(t, name, version, text, check):
+    t.put("%s/%s/__init__.py" % (t.site, name), "")
+    t.put("%s/%s/version.py" % (t.site, name), "__version__ = '%s'\n" % version)
+    t.put("%s/%s" % (t.site, check), '    raise RuntimeError(\n        "%s "\n' % text)
+    t.dist(name, version.partition("+")[0], [name + "/__init__.py", name + "/version.py", check])
+
+
+def torchaudio(t, version):
+    companion(t, "torchaudio", version, "Detected that PyTorch and TorchAudio were compiled with "
+              "different CUDA versions.", "torchaudio/_extension/utils.py")
+
+
+def torchvision(t, version, differ):
+    companion(t, "torchvision", version, "Detected that PyTorch and torchvision were compiled with "
+              "different CUDA %sversions." % differ, "torchvision/extension.py")
+    t.lib(t.site + "/torchvision/_C.so")
+
+
+@case("packages-conflict", "python-dep-conflict", "torchaudio", repair=r"pip install torch==2\.14\.1$",
+      evidence="compiled with different CUDA versions")
+def torchaudio_for_another_cuda(t, bad):
+    """What the package index has of both: torchaudio's last release is for CUDA 13.0."""
+    t.python().torch_for("cuda", "13.2" if bad else "13.0", "2.15.0")
+    torchaudio(t, "2.11.0+cu130")
+
+
+@case("packages-conflict", "python-dep-conflict", "torchaudio",
+      repair=r"--reinstall-package torchaudio --torch-backend=cu124 torch==2\.5\.1 'torchaudio==2\.5\.\*'",
+      evidence="compiled with different CUDA versions")
+def torchaudio_of_another_index(t, bad):
+    t.python().torch_for("cuda", "12.4", "2.5.1")
+    torchaudio(t, "2.5.1+cu121" if bad else "2.5.1+cu124")
+
+
+@case("packages-conflict", "python-dep-conflict", "torchvision",
+      repair="--torch-backend=cu124 torch==2.5.1 torchvision", evidence="different CUDA major versions")
+def torchvision_for_another_major_cuda(t, bad):
+    """12.1 and 12.4 go together: it compares the major release alone."""
+    t.python().torch_for("cuda", "12.4", "2.5.1")
+    torchvision(t, "0.20.1+cu118" if bad else "0.20.1+cu121", "major ")
+
+
+@case("packages-conflict", "python-dep-conflict", "torchvision", evidence="different CUDA versions",
+      repair="--torch-backend=cu117 torch==2.0.1 torchvision")
+def old_torchvision_for_another_cuda(t, bad):
+    t.python().torch_for("cuda", "11.7", "2.0.1")
+    torchvision(t, "0.15.2+cu118" if bad else "0.15.2+cu117", "")
+
+
 # ---- built with -----------------------------------------------------------------------------
 
 NUMPY1 = b"\0numpy.core._multiarray_umath\0_ARRAY_API\0"
