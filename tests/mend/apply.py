@@ -539,18 +539,24 @@ cd "$(dirname "$4")"
 : > new
 printf other >> small
 printf other | dd of=large conv=notrunc bs=1 seek=100 2>/dev/null
+cd ../lib/python*/site-packages
+for file in own.pth ctranslate2-*.dist-info/RECORD; do
+    printf other >> "$file"
+done
 %s
 """
 
 
 def rewritten_in_place(w):
     """A large file has a second name in the journal and no copy: what an installer wrote into it is lost.
-    That is said at once, and after a kill by the undo; the rest is as before."""
+    That is said at once, and after a kill by the undo; the rest is as before, also what installers write
+    into: scripts, .pth files, what is recorded of a package."""
     for path in w.site.glob("nvidia*"):
         shutil.rmtree(path)
     large, small = w.prefix / "bin/large", w.prefix / "bin/small"
     large.write_bytes(bytes(2 << 20))
     small.write_text("small")
+    (w.site / "own.pth").write_text("# own\n")
     times = large.stat()
     uv = w.prefix.parent / "uv/uv"
     uv.parent.mkdir()
