@@ -247,7 +247,7 @@ compat("compat-older-than-driver", A100S[0], "580.95.05", [535, 550], good_drive
 
 
 @case("forward-compat-wrong", "forward-compat", COMPAT + "/libcuda.so.575.57.08",
-      repair="^unset LD_LIBRARY_PATH")
+      repair=r"\AStart the program without \S+ in LD_LIBRARY_PATH \(tried in the model\)\.\nunset LD_LIBRARY_PATH\Z")
 def compat_beside_a_driver_with_the_note(t, bad):
     """The libcuda of an ordinary driver has the note as well, on every GPU that it serves."""
     t.python().torch_for("cuda", "12.4", needed=["libcudart.so.12"])
