@@ -338,6 +338,20 @@ def in_process_sets_nothing_of_the_loaders(exe, folder):
         yield "status %d, offered are %r" % (status, kinds_of)
 
 
+def family_is_preloaded_as_a_whole(exe, folder):
+    """Libraries that must match one another are loaded together, also those that nothing is wrong with."""
+    case = next(c for c in cases.CASES if c.name == "cudnn-part-of-another-release-first")
+    tree = Tree(folder, case.prefix)
+    plan = fix(exe, tree, case.build(tree, True))
+    lists = [step["paths"] for way in plan["ways"] for step in way["steps"] if step["kind"] in ("preload", "hook")]
+    parts = {"libcudnn_%s.so.9" % part for part in ("ops", "graph", "cnn", "adv")}
+    for paths in lists:
+        if not parts <= {os.path.basename(path) for path in paths}:
+            yield "loaded are %s" % paths
+    if not lists:
+        yield "nothing is preloaded"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("exe", nargs="?", default=str(TOP / "build/gpumend"), metavar="GPUMEND")
@@ -364,7 +378,7 @@ def main():
                 print("%s %s" % (state, case.name) + "".join("\n     " + w for w in wrong),
                       flush=True)
         for check in () if args.only else (two_kinds, packages_mend_their_own,
-                                           in_process_sets_nothing_of_the_loaders):
+                                           family_is_preloaded_as_a_whole, in_process_sets_nothing_of_the_loaders):
             name = check.__name__.replace("_", "-")
             wrong = list(check(os.path.abspath(args.exe), Path(folder) / name))
             counts["FAIL" if wrong else "PASS"] += 1
