@@ -216,6 +216,9 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
          "There is a defect in the library that loads or uses the GPU; the system is fine."},
     [DIAG_DLL_MISSING] = {"dll-missing", "windows-dll", DIAG_ERROR,
                           "A DLL, or a DLL that it depends on, is not found on Windows."},
+    [DIAG_PYTHON_NOT_FIRST] =
+        {"python-not-first", "python-dep-conflict", DIAG_NOTE,
+         "The command python starts another Python than the one that has the packages."},
     [DIAG_CRASH_ON_UNLOAD] =
         {"crash-on-unload", "crash-on-unload", DIAG_ERROR,
          "The process crashes or hangs when a model is destroyed or the process exits."},

@@ -98,6 +98,7 @@ enum diag_cause {
     /* From here on: what only a log shows, and a system at rest does not. */
     DIAG_DLL_MISSING,
     DIAG_FIRST_OF_LOGS = DIAG_DLL_MISSING,
+    DIAG_PYTHON_NOT_FIRST,
     DIAG_CRASH_ON_UNLOAD,
     DIAG_VARIABLE_TOO_LATE,
     DIAG_DLOPEN_INTERPOSED,

@@ -506,6 +506,7 @@ void diag_windows_judge(struct diag_windows *n)
 {
     bool has_torch = winldr_has_package(n->files, n->py, "torch");
     bool has_ctranslate2 = winldr_has_package(n->files, n->py, "ctranslate2");
+    diag_windows_judge_command(n);
     if (is_unseen_program(n)) {
         return;
     }

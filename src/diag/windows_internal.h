@@ -51,6 +51,9 @@ void diag_windows_judge_hip(struct diag_windows *n);
 void diag_windows_add_amd_repair(struct diag_windows *n, struct diag_windows_finding *f,
                                  const struct host_gpu *g, const char *package);
 
+/* windows_command.c: packages of another Python than the one that the command `python` starts. */
+void diag_windows_judge_command(struct diag_windows *n);
+
 /* windows_use.c */
 void diag_windows_judge_first_use(struct diag_windows *n);
 bool diag_windows_is_cuda_build(struct diag_windows *n); // ctranslate2's

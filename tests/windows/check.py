@@ -800,6 +800,52 @@ def store_beside_another(tree):
     store_of_user(tree), python(tree), ctranslate2(tree)
 
 
+def store_first(tree, path=r";C:\Python312", user=None, own="%USERPROFILE%\\AppData\\Local\\Microsoft\\WindowsApps"):
+    """Both Pythons, and PATH: the system's, then the user's."""
+    store_of_user(tree)
+    shutil.rmtree(tree / STORE_SITE)
+    machine(tree, path=path, user=user or {"Path": host.hives.Expand(own)})
+    ctranslate2(tree, version=OLD)
+
+
+def alias_before_python(tree, **more):
+    store_first(tree, path="", own=r"%USERPROFILE%\AppData\Local\Microsoft\WindowsApps\;C:\Python312\;C:\Python312\Scripts\\", **more)
+
+
+def alias_alone(tree):
+    store_first(tree, path="")
+
+
+def alias_of_manager(tree):
+    alias_before_python(tree)
+    (tree / LOCAL / "Microsoft/WindowsApps/PythonSoftwareFoundation.PythonManager_qbz5n2kfra8p0").mkdir()
+
+
+def alias_before_same(tree):
+    """Both have the package."""
+    alias_before_python(tree)
+    shutil.copytree(tree / SITE, tree / STORE_SITE)
+
+
+def alias_without_python(tree):
+    alias_before_python(tree)
+    shutil.rmtree(tree / LOCAL / f"Packages/{STORE}")
+
+
+def script_before_alias(tree):
+    alias_before_python(tree)
+    machine(tree, path=r";C:\shims", user={"Path": host.hives.Expand(
+        r"%USERPROFILE%\AppData\Local\Microsoft\WindowsApps")})
+    put(tree, "shims/python.bat")
+
+
+def store_behind(tree):
+    """The packages are the Store's, and python.org's comes first."""
+    store_of_user(tree)
+    machine(tree, path=r";C:\Python312", user={"Path": host.hives.Expand(
+        r"%USERPROFILE%\AppData\Local\Microsoft\WindowsApps")})
+
+
 def venv_of_store(tree):
     venv(tree)
     (tree / "app/.venv/pyvenv.cfg").write_text(
@@ -1677,6 +1723,20 @@ CASES = [
     ("the same without a package of its graph", store_without_graph, None, 3, [], ["the package graph"], 3),
     ("the Store's Python beside python.org's", store_beside_another, None, 3, [],
      ["(Store)", "(python.org)"], 2),
+    ("python.org's first on PATH", store_first, "C:\\Python312", 3, [], [], 1),
+    ("the Store's alias before it", alias_before_python, "C:\\Python312", 3, [("python-not-first", "note")],
+     ["starts the Store's Python, which has no ctranslate2", "C:\\Python312 is behind it",
+      "& 'C:\\Python312\\python.exe' -m pip list", "App execution aliases"], 1),
+    ("the alias alone", alias_alone, "C:\\Python312", 3, [("python-not-first", "note")],
+     ["C:\\Python312 is not on PATH"], 1),
+    ("the alias of the install manager", alias_of_manager, "C:\\Python312", 3, [], [], 1),
+    ("both have the package", alias_before_same, "C:\\Python312", 3, [], [], 1),
+    ("the alias that opens the Store", alias_without_python, "C:\\Python312", 3, [("python-not-first", "note")],
+     ["an alias of the Store, behind which no Python was found"], 1),
+    ("a script before the alias", script_before_alias, "C:\\Python312", 3, [], [], 1),
+    ("packages of the Store's Python, which is not the first", store_behind,
+     f"C:\\Users\\ann\\AppData\\Local\\Packages\\{STORE}", 3, [("python-not-first", "note")],
+     ["starts C:\\Python312\\python.exe, which has no ctranslate2", f"WindowsApps\\{STORE}\\python.exe"], 1),
     ("a virtual environment of the Store's Python", venv_of_store, "C:\\app\\.venv", 3, [],
      ["its Python is the Store's"], 1),
     ("conda's Library\\bin is searched", conda, None, 3, [], ["miniconda3 (conda)"], 1),
