@@ -400,8 +400,8 @@ int model_target_open(struct model_target *t, struct arena *a, const struct mode
     }
     if (rc == 0 && !o->takes_windows && t->host.windows.is_windows.state == HOST_YES) {
         return gm_err_set(err, GM_ERR_LOOK,
-                          "this is a Windows tree, which only check, fix, why, devices and choose "
-                          "look at");
+                          "this is a Windows tree, which only check, fix, why, devices, choose, "
+                          "setup and snapshot look at");
     }
     return rc;
 }
