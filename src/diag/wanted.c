@@ -116,6 +116,17 @@ static int major_by_name(const struct wanted *w, const char *name)
     return major;
 }
 
+/* That of a library which the process has loaded before: a program keeps to one CUDA. */
+static int major_by_loaded(const struct wanted *w, const struct model_process *p)
+{
+    int major = -1;
+    for (size_t i = 0; p && p->ldso && i < p->ldso->objects.n && major < 0; i++) {
+        const char *soname = p->ldso->objects.items[i]->soname;
+        major = soname ? major_by_name(w, soname) : -1;
+    }
+    return major;
+}
+
 bool diag_wanted_add(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
                      struct wanted *w)
 {
@@ -139,6 +150,7 @@ bool diag_wanted_add(struct diag *d, struct diag_finding *f, const struct diag_f
     for (size_t i = 0; i < w->names.n && w->cuda_major < 0; i++) {
         w->cuda_major = major_by_name(w, w->names.items[i]);
     }
+    w->cuda_major = w->cuda_major < 0 ? major_by_loaded(w, x->process) : w->cuda_major;
     return true;
 }
 

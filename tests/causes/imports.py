@@ -299,9 +299,22 @@ def numba_cuda_import(t, bad):
     return numba_cuda(t, bad, "cuda_runtime")
 
 
-@case("library-missing", "lib-missing", "libnvvm.so.4", evidence="for compiling a kernel")
+@case("library-missing", "lib-missing", "libnvvm.so.4", evidence="for compiling a kernel",
+      repair="pip install nvidia-cuda-nvcc-cu12$")
 def numba_cuda_compile(t, bad):
     return numba_cuda(t, bad, "cuda_nvcc")
+
+
+@case("library-missing", "lib-missing", "libnvvm.so.4", repair="pip install nvidia-nvvm$")
+def numba_cuda_compile_13(t, bad):
+    """One SONAME for CUDA 12 and 13: the runtime that is loaded tells which package brings it."""
+    t.python()
+    t.put(t.site + "/numba_cuda/__init__.py", "")
+    t.dist("numba-cuda", "0.30.4", [])
+    for name in ("libcudart.so.13", "libnvrtc.so.13", "libnvrtc-builtins.so.13.2", "libnvvm.so.4"):
+        if not bad or name != "libnvvm.so.4":
+            t.lib("%s/nvidia/cu13/lib/%s" % (t.site, name), runpath="$ORIGIN")
+    return {"args": ["--import", "numba.cuda"]}
 
 
 @case("library-missing", "lib-missing", "libnvvm.so.4", evidence="for compiling a kernel")
