@@ -181,10 +181,36 @@ static const struct kb_build *older_build(struct diag *d, const char *version)
                                                                                           : own;
 }
 
-/* Whether another package is built for CUDA: an older build of torch would leave that as it is. */
-static bool others_use_cuda(struct diag *d)
+static bool imports_torch(const struct model_process *p)
+{
+    for (size_t i = 0; i < p->imported.n; i++) {
+        if (strcmp(p->imported.items[i], "torch") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the process has loaded a library of this CUDA. */
+static bool has_runtime(struct diag *d, const struct model_process *p, uint64_t major)
+{
+    struct runtime x;
+    bool has = false;
+    for (size_t i = 0; p->ldso && i < p->ldso->objects.n && !has; i++) {
+        has = runtime_of(d, p, p->ldso->objects.items[i], &x) && x.major == major;
+    }
+    return has;
+}
+
+/* Whether another package is built for this CUDA, or a program uses it without torch: an older
+ * build of torch would leave that as it is. */
+static bool others_use_cuda(struct diag *d, uint64_t major)
 {
     bool others = false;
+    for (size_t i = 0; i < d->m->processes.n && !others; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        others = !imports_torch(p) && has_runtime(d, p, major);
+    }
     for (size_t i = 0; i < d->m->known.n && !others; i++) {
         const struct py_dist *dist = d->m->known.items[i];
         others = !diag_is_torch_family(dist->name_normal) &&
@@ -193,10 +219,10 @@ static bool others_use_cuda(struct diag *d)
     return others;
 }
 
-static void repair_by_torch(struct diag *d, struct diag_finding *f)
+static void repair_by_torch(struct diag *d, struct diag_finding *f, const struct runtime *x)
 {
     const struct py_dist *torch = d->m->env ? py_env_by_dist(d->m->env, "torch") : NULL;
-    if (!torch || !torch->version || !model_torch(d->m)->cuda || others_use_cuda(d)) {
+    if (!torch || !torch->version || !model_torch(d->m)->cuda || others_use_cuda(d, x->major)) {
         return;
     }
     struct str rest = str_of(torch->version);
@@ -246,6 +272,21 @@ static void repair_by_onnxruntime(struct diag *d, struct diag_finding *f, const 
             d, f, DIAG_REPAIR_PACKAGE, diag_release_command(d, true, "", name, build->versions),
             "Install %s %s, built for CUDA %s, which this driver supports%s.", name,
             diag_series(d, build), build->cuda, diag_pinned_text(d, name, diag_series(d, build)));
+    }
+}
+
+/* Where no torch needs the same: CuPy and JAX have packages for an older CUDA. */
+static void repair_by_name(struct diag *d, struct diag_finding *f, const struct runtime *x)
+{
+    const char *built = model_torch(d->m)->cuda;
+    uint64_t major = 0;
+    bool same = built && driver_major(built, &major) && major == x->major, torch = false;
+    for (size_t i = 0; i < d->m->processes.n && !torch; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        torch = imports_torch(p) && (same || has_runtime(d, p, x->major));
+    }
+    if (!torch) {
+        (void)diag_repair_other_cuda(d, f, (unsigned)x->major, "is served by this driver");
     }
 }
 
@@ -332,8 +373,9 @@ static void judge_runtime(struct diag *d, const struct runtime *x)
                      driver, x->version, least->linux_min));
     say_too_old(d, f, x, least, driver);
     say_passed_over(d, f, x->process);
-    repair_by_torch(d, f);
+    repair_by_torch(d, f, x);
     repair_by_onnxruntime(d, f, x);
+    repair_by_name(d, f, x);
     repair_by_driver(d, f, least->linux_min);
 }
 
@@ -380,16 +422,6 @@ static void judge_bindings(struct diag *d, const struct model_process *p)
     f->severity = DIAG_WARNING;
     say_too_old(d, f, &x, least, driver);
     repair_by_driver(d, f, least->linux_min);
-}
-
-static bool imports_torch(const struct model_process *p)
-{
-    for (size_t i = 0; i < p->imported.n; i++) {
-        if (strcmp(p->imported.items[i], "torch") == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* torch says in a file which CUDA it was built for; the others by what they load. */
@@ -445,7 +477,8 @@ void diag_rule_drivers(struct diag *d)
         judge_torch(d, p, torch_cuda);
         for (size_t k = 0; p->ldso && k < p->ldso->objects.n; k++) {
             const struct ldso_object *o = p->ldso->objects.items[k];
-            if (runtime_of(d, p, o, &x) || runtime_within(d, p, o, &x)) {
+            if (!diag_is_idle_twin(d, p, o) &&
+                (runtime_of(d, p, o, &x) || runtime_within(d, p, o, &x))) {
                 judge_runtime(d, &x);
             }
         }

@@ -203,6 +203,18 @@ const char *diag_pip_here(struct diag *d, const char *arguments);
 /* The same for "pip uninstall". */
 const char *diag_pip_remove(struct diag *d, const char *packages);
 
+/* ---- packages named by their CUDA (other_cuda.c) */
+
+/* Whether nothing in the process asks for the object, which Python has opened by its path, while
+ * the same library of another major version is there as well: JAX opens those of CUDA 12 and 13
+ * alike where both are installed, and its plug-in uses its own. */
+bool diag_is_idle_twin(struct diag *d, const struct model_process *p, const struct ldso_object *o);
+
+/* Adds the repair that puts packages for an older CUDA in the place of those that use `cuda` here;
+ * `why`: what is told of it ("has code for this GPU"). False: there are none, or that CUDA serves
+ * no better. */
+bool diag_repair_other_cuda(struct diag *d, struct diag_finding *f, unsigned cuda, const char *why);
+
 /* ---- other releases (release.c) */
 
 /* "2.28" -> 28; -1 for anything else. */

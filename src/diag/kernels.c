@@ -229,8 +229,17 @@ static void repair_by_choice(struct diag *d, struct diag_finding *f, const struc
                 "Let the program see the other GPUs alone (CUDA_VISIBLE_DEVICES).");
 }
 
-static void kernels_repair(struct diag *d, struct diag_finding *f, const struct diag_library *row,
-                           const struct verdict *v)
+/* Of a library that NVIDIA distributes for one CUDA, whose later releases leave GPUs out. */
+static bool repair_by_other_cuda(struct diag *d, struct diag_finding *f,
+                                 const struct ldso_object *o)
+{
+    const char *version = o->soname ? strstr(o->soname, ".so.") : NULL;
+    unsigned cuda = version ? (unsigned)strtoul(version + strlen(".so."), NULL, 10) : 0;
+    return diag_repair_other_cuda(d, f, cuda, "has code for this GPU");
+}
+
+static void kernels_repair(struct diag *d, struct diag_finding *f, const struct ldso_object *o,
+                           const struct diag_library *row, const struct verdict *v)
 {
     if (v->n_served) {
         repair_by_choice(d, f, v);
@@ -248,6 +257,9 @@ static void kernels_repair(struct diag *d, struct diag_finding *f, const struct 
             "Build it with code for this GPU (nvcc -gencode arch=compute_%u,code=sm_%u), or "
             "install a release that has it (gpumend kb arch FILE shows what a file has).",
             sm, sm);
+        return;
+    }
+    if (!row->package && repair_by_other_cuda(d, f, o)) { // NVIDIA's own
         return;
     }
     if (!row->package || !diag_repair_build(d, f, row->package, v->targets.items, v->targets.n)) {
@@ -278,7 +290,7 @@ static struct diag_finding *kernels_finding(struct diag *d, const struct model_p
                   : v->n_served && !v->uncertain  ? DIAG_WARNING
                                                   : DIAG_NOTE;
     code_evidence(d, f, p, o, v);
-    kernels_repair(d, f, row, v);
+    kernels_repair(d, f, o, row, v);
     return f;
 }
 
@@ -291,6 +303,7 @@ static enum outcome rule_process(struct diag *d, const struct model_process *p,
     for (size_t i = 0; i < p->ldso->objects.n; i++) {
         const struct ldso_object *o = p->ldso->objects.items[i];
         const struct diag_library *row = library_of(o, rows, n);
+        row = row && diag_is_idle_twin(d, p, o) ? NULL : row;
         struct verdict v = row ? kernels_judge(d, p, o) : (struct verdict){0};
         if (v.without.n) {
             (void)kernels_finding(d, p, o, row, &v); // it is in the report

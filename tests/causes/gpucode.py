@@ -25,6 +25,7 @@ def with_gpu(driver, device, name, **more):
 
 
 RTX3060 = with_gpu("550.90.07", 0x2503, "NVIDIA GeForce RTX 3060")
+RTX3060_580 = with_gpu("580.95.05", 0x2503, "NVIDIA GeForce RTX 3060")
 RTX5090 = with_gpu("570.124.06", 0x2b85, "NVIDIA GeForce RTX 5090")
 GTX1080 = with_gpu("580.95.05", 0x1b80, "NVIDIA GeForce GTX 1080", is_open=False)
 H100 = with_gpu("550.90.07", 0x2330, "NVIDIA H100 80GB HBM3", pci_class=0x030200)
@@ -488,6 +489,57 @@ def build_of_cupy_over_another(t, bad):
     t.put(t.site + "/cupy/__init__.py", "")
     over(t, "cupy/_core/core.%s.so" % TAG,
          [("cupy-cuda12x", "14.2.0"), ("cupy-cuda13x", "14.2.0")][0 if bad else 1:])
+
+
+# ---- a package named by its CUDA ------------------------------------------------------------
+
+CUDA_13 = ("libcublasLt.so.13", "libcudart.so.13", "libnvrtc.so.13", "libnvrtc-builtins.so.13.2",
+           "libcufft.so.12", "libcurand.so.10", "libcusolver.so.12", "libcusparse.so.12",
+           "libnvJitLink.so.13")
+
+
+def cupy_13(t, *containers):
+    """cupy-cuda13x and its libraries, of which cuBLAS has these containers."""
+    for folder in ("cupy", "cupy/_core", "cupy_backends", "cupy_backends/cuda", "cupy_backends/cuda/libs"):
+        t.put("%s/%s/__init__.py" % (t.site, folder), "")
+    paths = ["%s.%s.so" % (stem, TAG) for stem in ("cupy/_core/core", "cupy_backends/cuda/libs/cublas")]
+    for path, needed in zip(paths, ([], ["libcublas.so.13"])):
+        t.lib("%s/%s" % (t.site, path), soname=None, needed=needed)
+    t.dist("cupy-cuda13x", "14.2.0", paths)
+    folder = t.site + "/nvidia/cu13/lib/"
+    t.put(folder + "libcublas.so.13", cuda_library("libcublas.so.13", *containers))
+    for name in CUDA_13:
+        t.lib(folder + name, runpath="$ORIGIN")
+    t.dist("nvidia-cublas", "13.4.1.3", ["nvidia/cu13/lib/libcublas.so.13"])
+
+
+SWAPPED = r"\AInstall cupy-cuda12x\[ctk\] in place .*\n.*uninstall -y cupy-cuda13x nvidia-cublas && .*pip install 'cupy-cuda12x\[ctk\]'\n"
+
+
+@case("gpu-code-missing", "arch-unsupported", "libcublas.so.13", repair=SWAPPED.rstrip("\\n") + "$")
+def cuda_13_on_pascal(t, bad):
+    t.python().machine(GTX1080 if bad else RTX3060_580)
+    cupy_13(t, CU130)
+
+
+@case("driver-too-old", "driver-too-old", "NVIDIA driver 550.90.07", repair=SWAPPED)
+def cuda_13_on_an_old_driver(t, bad):
+    t.python().machine(RTX3060 if bad else RTX3060_580)
+    cupy_13(t, CU130)
+
+
+@case("driver-too-old", "driver-too-old", "NVIDIA driver 550.90.07",
+      repair=r"\AUpdate the NVIDIA driver")
+def cuda_13_of_torch_and_cupy(t, bad):
+    """An older build of torch leaves CuPy as it is, and another CuPy leaves torch."""
+    torch_with(t, RTX3060 if bad else RTX3060_580, CU130, cuda="13.0", version="2.9.1")
+    cupy_13(t, CU130)
+
+
+@case("driver-too-old", "driver-too-old", "NVIDIA driver 550.90.07", repair=r"\AInstall torch 2\.9\.1 built for")
+def cuda_13_of_the_torch_that_is_imported(t, bad):
+    cuda_13_of_torch_and_cupy(t, bad)
+    return {"args": ["--import", "torch"]}
 
 
 # ---- requirements ---------------------------------------------------------------------------
