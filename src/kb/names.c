@@ -149,9 +149,53 @@ bool kb_names_in_module(struct kb_names *names, size_t package, const char *modu
     return names_look(names, package, KB_NAMES_MODULES, module, name, ret);
 }
 
+/* The classes of the package that a class has members from: the line of "[:]" that names it,
+ * "SPANS BASE BASE : CLASS CLASS". *ret_spans: the releases that have the class. */
+static struct str bases_of(struct kb_names *names, size_t package, const char *of,
+                           struct str *ret_spans)
+{
+    struct str text = part_text(names, package, KB_NAMES_INNER), line, unused;
+    struct str lines = section_lines(names->arena, text, ":");
+    while (lines.s && str_line(&lines, &line)) {
+        struct str bases = {line.s, str_find(line, " : ")};
+        struct str classes = {line.s + bases.n, line.n - bases.n};
+        *ret_spans = str_cut(&bases, ' ');
+        if (line_has(classes, of, &unused)) {
+            return bases;
+        }
+    }
+    return (struct str){NULL, 0};
+}
+
+/* What a class has from one that it inherits from, in the releases that have the class itself. */
+static bool inherited_look(struct kb_names *names, size_t package, const char *of, const char *name,
+                           struct kb_name *ret)
+{
+    struct str spans, bases = bases_of(names, package, of, &spans);
+    bool found = false;
+    while (bases.s && !found) {
+        const char *base = str_dup(names->arena, str_cut(&bases, ' '));
+        found = names_look(names, package, KB_NAMES_INNER, arena_printf(names->arena, ":%s", base),
+                           name, ret);
+    }
+    if (!found) {
+        return false;
+    }
+    struct kb_name own = {0};
+    bool any = false;
+    releases_read(names->arena, &kb_names_files[package], &own);
+    spans_read(spans, &own);
+    for (size_t i = 0; i < ret->n; i++) {
+        ret->has[i] = ret->has[i] && own.has[i];
+        any = any || ret->has[i];
+    }
+    return any;
+}
+
 bool kb_names_inside(struct kb_names *names, size_t package, const char *of, const char *name,
                      struct kb_name *ret)
 {
     return names_look(names, package, KB_NAMES_INNER, arena_printf(names->arena, ":%s", of), name,
-                      ret);
+                      ret) ||
+           inherited_look(names, package, of, name, ret);
 }

@@ -217,7 +217,16 @@ static const char *version_shown(const struct log_matched *m, size_t package)
     return found;
 }
 
-/* How many of the releases that were read are not newer than this. */
+static bool is_of_minor(const struct kb_name *name, size_t at, const struct py_version *v)
+{
+    struct py_version one;
+    return at < name->n && py_version_parse(str_of(name->releases[at]), &one) &&
+           one.n_release > 1 && v->n_release > 1 && one.release[0] == v->release[0] &&
+           one.release[1] == v->release[1];
+}
+
+/* How many of the releases that were read are not newer than this. The only one of a minor release
+ * stands for each patch of it. */
 static size_t releases_up_to(const struct kb_name *name, const char *version)
 {
     struct py_version have, one;
@@ -229,7 +238,9 @@ static size_t releases_up_to(const struct kb_name *name, const char *version)
            py_version_cmp(&one, &have) <= 0) {
         n++;
     }
-    return n;
+    bool stands = is_of_minor(name, n, &have) && !is_of_minor(name, n + 1, &have) &&
+                  !(n && is_of_minor(name, n - 1, &have));
+    return n + stands;
 }
 
 /* Releases in a row that have the name: from `first` on up to before `end`. */
@@ -273,9 +284,10 @@ static bool span_chosen(const struct kb_name *name, const char *version, struct 
         if (known && name->has[known - 1]) {
             return false; // the text contradicts itself, or the package is damaged
         }
-        *ret_way = later.first < later.end ? WAY_LATER : WAY_EARLIER;
-        *ret = *ret_way == WAY_LATER ? later : before;
-        return *ret_way == WAY_LATER || is_before;
+        bool is_later = later.first < later.end && (later.end == name->n || !is_before);
+        *ret_way = is_later ? WAY_LATER : WAY_EARLIER;
+        *ret = is_later ? later : before;
+        return is_later || is_before;
     }
     if (!span_before(name, name->n, ret)) {
         return false;
@@ -289,10 +301,9 @@ static bool span_chosen(const struct kb_name *name, const char *version, struct 
 /* Whether two releases that were read are of one minor release. */
 static bool is_same_minor(const struct kb_name *name, size_t one, size_t other)
 {
-    struct py_version a, b;
-    return one < name->n && other < name->n && py_version_parse(str_of(name->releases[one]), &a) &&
-           py_version_parse(str_of(name->releases[other]), &b) && a.n_release > 1 &&
-           b.n_release > 1 && a.release[0] == b.release[0] && a.release[1] == b.release[1];
+    struct py_version a;
+    return one < name->n && py_version_parse(str_of(name->releases[one]), &a) &&
+           is_of_minor(name, other, &a);
 }
 
 /* "4.48.3" -> "4.48": where the last patch of a minor release was read, it stands for all of it.

@@ -103,6 +103,10 @@ static void arguments_and_members(void **state)
                                 "resume_download", &name));
     assert_true(has(&name, "0.36.2"));
     assert_false(has(&name, name.releases[name.n - 1]));
+    assert_true(kb_names_inside(*state, package("diffusers"), "UNet2DConditionModel",
+                                "enable_group_offload", &name)); // of ModelMixin
+    assert_true(has(&name, "0.33.1"));
+    assert_false(has(&name, "0.32.2"));
 }
 
 /* Near misses: nobody's name, a name of another module, what all releases have. */
