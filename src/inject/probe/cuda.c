@@ -1,7 +1,5 @@
 #include "inject/probe/cuda.h"
 
-#include <stdlib.h>
-
 enum {
     CUDA_ERROR_OUT_OF_MEMORY = 2,
     CUDA_ERROR_DEVICE_UNAVAILABLE = 46,
@@ -136,8 +134,8 @@ void cuda_context(struct cuda *c)
 void cuda_compile_here(void)
 {
     set_variable("CUDA_CACHE_DISABLE", "1");
-    (void)unsetenv("CUDA_DISABLE_PTX_JIT");
-    (void)unsetenv("CUDA_DISABLE_JIT");
+    unset_variable("CUDA_DISABLE_PTX_JIT");
+    unset_variable("CUDA_DISABLE_JIT");
 }
 
 void cuda_start(struct cuda *c, const struct job *j)

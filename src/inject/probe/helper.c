@@ -190,6 +190,11 @@ void set_variable(const char *name, const char *value)
     (void)setenv(name, value, 1);
 }
 
+void unset_variable(const char *name)
+{
+    (void)unsetenv(name);
+}
+
 int main(int argc, char **argv)
 {
     struct job j;

@@ -101,6 +101,7 @@ unsigned long long address_limit_mib(void);
 
 /* Sets a variable of this process, for the libraries; without memory for it nothing is set. */
 void set_variable(const char *name, const char *value);
+void unset_variable(const char *name);
 
 struct stage {
     const char *name;

@@ -154,6 +154,11 @@ void set_variable(const char *name, const char *value)
     free(to);
 }
 
+void unset_variable(const char *name)
+{
+    (void)SetEnvironmentVariableA(name, NULL);
+}
+
 /* No window of Windows' error reporting, for which somebody would have to be there. */
 static LONG WINAPI end_by_exception(EXCEPTION_POINTERS *e)
 {
