@@ -39,6 +39,7 @@ NOT_COPIED = shutil.ignore_patterns(".git", "__pycache__", ".*_cache")
 BUILT = shutil.ignore_patterns("build", "build-*", "dist")    # at the top: kb/failures has a build-...
 WANTED = 0.9
 BUILD_LIMIT_S = 900
+ENDS_WITHIN_S = 20
 PATIENCE = 2  # times the limit of a suite, which is for a machine with nothing else to do
 
 ROOMS = ["ldso", "elf", "diag", "plan", "apply", "log", "image"]
@@ -171,11 +172,11 @@ def failure_in(scratch, suite, folder):
                              errors="backslashreplace", start_new_session=True)
     late = threading.Event()
 
-    def end():
+    def end(how=signal.SIGINT):
         late.set()
-        os.killpg(child.pid, signal.SIGKILL)
+        os.killpg(child.pid, how)
 
-    timer = threading.Timer(PATIENCE * OF_SUITES[suite].limit_s, end)
+    timer = threading.Timer(PATIENCE * OF_SUITES[suite].limit_s, end, [signal.SIGKILL])
     timer.start()
     lines = []
     try:
@@ -188,9 +189,12 @@ def failure_in(scratch, suite, folder):
     finally:
         timer.cancel()
         if child.poll() is None:
-            end()
-        child.stdout.close()
-        child.wait()
+            end()  # as by Ctrl-C: it undoes mounts and ends what it has started
+        try:
+            child.communicate(timeout=ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            end(signal.SIGKILL)
+            child.wait()
 
 
 def killer(folder, room):
@@ -232,6 +236,8 @@ def main():
     parser.add_argument("--skip-check", action="store_true",
                         help="the suites are known to pass; only the unit tests are checked")
     args = parser.parse_args()
+    # In the background of a shell it is ignored, and so would be what suites start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     rooms = args.rooms.split(",")
     seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}", flush=True)
