@@ -1,11 +1,11 @@
 /*
  * torchvision and torchaudio compare, when they are imported, the CUDA that they were compiled for
- * with that of torch, and refuse another one: torchaudio and older torchvision another release,
- * torchvision since 0.16 another major release.
+ * with that of torch, and refuse another one: torchaudio and torchvision up to 0.15 another
+ * release, torchvision from 0.16 and torchaudio from 2.11.1 on another major release.
  *
  * Source: wheels torchvision 0.15.2, 0.20.1 and 0.28.0, torchvision/extension.py; wheels torchaudio
- * 2.0.2, 2.5.1, 2.8.0 and 2.11.0, torchaudio/_extension/utils.py; import of torchaudio 2.11.0
- * beside torch 2.15.0.
+ * 2.0.2, 2.5.1, 2.8.0, 2.11.0 and 2.11.1, torchaudio/_extension/utils.py; import of
+ * torchaudio 2.11.0 beside torch 2.15.0.
  */
 #include <string.h>
 

@@ -117,9 +117,10 @@ static void need_fails(struct diag *d, const struct py_dist *dist, const struct 
     }
     struct diag_finding *f =
         diag_add(d, DIAG_PACKAGES_CONFLICT, dist->name_normal, have->name_normal,
-                 arena_printf(d->a, "%s %s does not work with %s %s: its first use fails.",
-                              dist->name_normal, dist->version, have->name_normal, have->version));
-    f->stage = DIAG_STAGE_USE;
+                 arena_printf(d->a, "%s %s does not work with %s %s: its %s fails.",
+                              dist->name_normal, dist->version, have->name_normal, have->version,
+                              need->at_import ? "import" : "first use"));
+    f->stage = need->at_import ? DIAG_STAGE_START : DIAG_STAGE_USE;
     if (f->askers.n == 0) { // the finding is that of the distribution
         VEC_PUSH(d->a, &f->askers, dist->name_normal);
     }

@@ -286,6 +286,7 @@ struct kb_need {
     const char *package;
     const char *versions; // NULL: any
     const char *fails;    // the program's words with any other version; NULL: not known to fail
+    bool at_import;       // it fails when it is imported, not at its first use
 };
 
 struct kb_compat {

@@ -222,6 +222,7 @@ static const struct field need_fields[] = {
     TEXT(struct kb_need, "package", package),
     TEXT_OPT(struct kb_need, "versions", versions),
     TEXT_OPT(struct kb_need, "fails", fails),
+    BOOL_OPT(struct kb_need, "at_import", at_import),
 };
 static const struct record need_record = RECORD(struct kb_need, need_fields);
 

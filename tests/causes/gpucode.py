@@ -608,7 +608,7 @@ def torchvision(t, version, differ):
 @case("packages-conflict", "python-dep-conflict", "torchaudio", repair=r"pip install torch==2\.14\.1$",
       evidence="compiled with different CUDA versions")
 def torchaudio_for_another_cuda(t, bad):
-    """What the package index has of both: torchaudio's last release is for CUDA 13.0."""
+    """What pip installed of both when torch 2.15.0 was new."""
     t.python().torch_for("cuda", "13.2" if bad else "13.0", "2.15.0")
     torchaudio(t, "2.11.0+cu130")
 
@@ -634,6 +634,17 @@ def torchvision_for_another_major_cuda(t, bad):
 def old_torchvision_for_another_cuda(t, bad):
     t.python().torch_for("cuda", "11.7", "2.0.1")
     torchvision(t, "0.15.2+cu118" if bad else "0.15.2+cu117", "")
+
+
+@case("packages-conflict", "python-dep-conflict", "torchaudio", repair=r"pip install 'torchaudio<2\.9'$",
+      evidence="has no attribute 'AudioMetaData'")
+def torchaudio_without_what_pyannote_names(t, bad):
+    """The import fails, not the first use."""
+    t.python().torch_for("cuda", "12.8", "2.9.0")
+    t.put(t.site + "/torchaudio/__init__.py", "")
+    t.dist("torchaudio", "2.9.0" if bad else "2.8.0", ["torchaudio/__init__.py"])
+    t.put(t.site + "/pyannote/audio/__init__.py", "")
+    t.dist("pyannote.audio", "3.3.2", ["pyannote/audio/__init__.py"], requires=["torchaudio>=2.2.0"])
 
 
 # ---- built with -----------------------------------------------------------------------------
