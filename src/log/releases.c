@@ -352,22 +352,33 @@ static const char *pin_of(struct arena *a, const struct kb_name *name, struct sp
                         *from && *below ? "," : "", below);
 }
 
-/* What has to move along, as its releases are made for one of the package. */
-static const char *along_of(struct arena *a, const struct kb_name *name, struct span s)
+static bool shows_package(const struct log_matched *m, const char *package)
 {
-    static const char *const families[][2] = {
-        {"torch", " torchvision torchaudio"},
-        {"torchvision", " torch torchaudio"},
-        {"torchaudio", " torch torchvision"},
-    };
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-        if (strcmp(name->package, families[i][0]) == 0) {
-            return families[i][1];
-        }
+    bool shown = false;
+    for (size_t i = 0; i < kb_names_count() && !shown; i++) {
+        shown = strcmp(kb_names_package(i), package) == 0 && is_shown(m, i);
     }
-    return strcmp(name->package, "jax") == 0 && s.end < name->n
-               ? arena_printf(a, " \"jaxlib<%s\"", bound_of(a, name, s.end))
-               : "";
+    return shown;
+}
+
+/* What has to move along, as its releases are made for one of the package. torchaudio asks for its
+ * torch up to 2.8 alone: without a bound, pip takes the newest for any torch, 2.11.0 for 2.8.0. */
+static const char *along_of(const struct log_matched *m, const struct kb_name *name, struct span s)
+{
+    const char *below = s.end < name->n ? bound_of(m->a, name, s.end) : NULL;
+    if (strcmp(name->package, "torchaudio") == 0) {
+        return " torch torchvision";
+    }
+    if (strcmp(name->package, "torchvision") == 0) {
+        return " torch";
+    }
+    if (strcmp(name->package, "torch") == 0) {
+        return below ? arena_printf(m->a, " torchvision \"torchaudio<%s\"", below)
+               : shows_package(m, "torchaudio") ? " torchvision torchaudio"
+                                                : " torchvision";
+    }
+    return strcmp(name->package, "jax") == 0 && below ? arena_printf(m->a, " \"jaxlib<%s\"", below)
+                                                      : "";
 }
 
 /* ------------------------------------------------------------------ the answer */
@@ -426,7 +437,7 @@ static const struct log_release *release_of(const struct log_matched *m, const s
         .name = missed_text(m->a, x),
         .history = history_of(m->a, &found.name, span, is_argument(x)),
         .pin = pin_of(m->a, &found.name, span, way),
-        .along = along_of(m->a, &found.name, span),
+        .along = along_of(m, &found.name, span),
         .way = ways[way],
         .asker = asker_of(m, x->fact, found.name.package),
     };
