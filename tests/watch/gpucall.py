@@ -264,6 +264,15 @@ def design(bench):
         differs("told", [(e["call"], e["code"]) for e in failures(events)], [("cuDeviceGetAttribute", 700)])])
 
 
+def kernels(bench):
+    """NCCL's question for its own kernels is none of the failures, another's is."""
+    events, done = bench.events(bench.static, "kernels")
+    bench.case("kernels that were not built", [
+        differs("results", done.stdout, "209 209\n"),
+        differs("told", [(e["call"], e["arguments"].get("name")) for e in failures(events)],
+                [("cuLibraryGetKernel", "_Z1fv")])])
+
+
 def arguments(bench):
     events, done = bench.events(bench.static, "many")
     told = failures(events)
@@ -637,7 +646,7 @@ def options(bench):
 def main():
     with tempfile.TemporaryDirectory(prefix="gpumend-gpucall-") as folder:
         bench = Bench(sys.argv[1], Path(folder).resolve())
-        for part in (thousand, every_one, parallel, forked, unwound, design, arguments, passes, python,
+        for part in (thousand, every_one, parallel, forked, unwound, design, kernels, arguments, passes, python,
                      python_lines, besides_python, hip, real,
                      cupti, real_cupti, quiet, losses, options):
             part(bench)

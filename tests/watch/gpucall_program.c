@@ -122,6 +122,16 @@ static void by_design(void)
     printf(" %d\n", function("cuMemAlloc", &found, 99999, 0, NULL));
 }
 
+static void kernels(void)
+{
+    typedef int (*get)(void **, void *, const char *);
+    get f = (get)dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuLibraryGetKernel");
+    void *kernel;
+    printf("%d",
+           f(&kernel, (void *)1, "_Z54ncclSymkDevKernel_AllReduce_RSxLDMC_AGxSTMC_sum_f8e4m3"));
+    printf(" %d\n", f(&kernel, (void *)1, "_Z1fv"));
+}
+
 static void many_arguments(void)
 {
     typedef int (*batch)(void *, void *, void *, size_t, void *, void *, size_t, void *);
@@ -204,6 +214,8 @@ int main(int argc, char **argv)
         with_array(100, 3);
     } else if (strcmp(mode, "design") == 0) {
         by_design();
+    } else if (strcmp(mode, "kernels") == 0) {
+        kernels();
     } else if (strcmp(mode, "many") == 0) {
         many_arguments();
     } else if (strcmp(mode, "closes") == 0 && argc > 2) {

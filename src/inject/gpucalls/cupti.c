@@ -192,7 +192,9 @@ static void call_failed(int domain, const struct callback_data *d, int result,
 {
     const struct gpucall_function *f = function_named(d->function);
     const char *name = f ? gpucall_text + f->name : NULL;
-    if (!f || gpucall_by_design(name, result)) {
+    const struct gpucall_call asked = {
+        .function = f, .name = name, .result = result, .members = d->parameters};
+    if (!f || gpucall_by_design(&asked)) {
         gpucall_succeeded(t && domain == RUNTIME_CALLS ? t->inner : 0);
         return;
     }

@@ -475,14 +475,6 @@ void gpucall_slow(struct gpucall_frame *f, const uint64_t *saved, int result)
         gpucall_succeeded(f->inner);
         return;
     }
-    if (gpucall_by_design(name, result)) {
-        gpucall_succeeded(f->inner);
-        return;
-    }
-    if (*name == 'c' && gpucall_is_cupti()) {
-        return;
-    }
-    struct unwind_registers registers;
     const struct gpucall_call call = {.function = function,
                                       .name = name,
                                       .api = api_of(name),
@@ -491,6 +483,14 @@ void gpucall_slow(struct gpucall_frame *f, const uint64_t *saved, int result)
                                       .registers = f->arguments,
                                       .stack = f->stack,
                                       .inner = f->inner};
+    if (gpucall_by_design(&call)) {
+        gpucall_succeeded(f->inner);
+        return;
+    }
+    if (*name == 'c' && gpucall_is_cupti()) {
+        return;
+    }
+    struct unwind_registers registers;
     gpucall_registers_at(f, saved, &registers);
     gpucall_failed(&call, &registers);
 }

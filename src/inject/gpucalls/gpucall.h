@@ -57,10 +57,12 @@ struct gpucall_error {
     uint32_t name;
 };
 
-/* A failure that says nothing is wrong; name may end in '*'. */
+/* A failure that says nothing is wrong; name may end in '*'. `asks`: what the arguments must hold,
+ * or an empty text. */
 struct gpucall_design {
     uint32_t name;
     int32_t code;
+    uint32_t asks;
 };
 
 extern const char gpucall_text[];
@@ -228,7 +230,7 @@ struct gpucall_call {
 /* `where`: GPUMEND_TRACE_GPU's value, a path, or "-" for standard error; `page`: that of
  * LOSS_VARIABLE, or NULL. */
 void gpucall_tell_start(const char *where, const char *page);
-bool gpucall_by_design(const char *name, int result);
+bool gpucall_by_design(const struct gpucall_call *c);
 void gpucall_failed(const struct gpucall_call *c, struct unwind_registers *r);
 /* The same by CUPTI, which knows whether it was called inside another: then *outer is set. */
 void gpucall_failed_at(const struct gpucall_call *c, const struct gpucall_trace *trace,

@@ -46,11 +46,30 @@ static bool pattern_names(const char *pattern, const char *name)
     return *pattern == '*' || *pattern == *name;
 }
 
-bool gpucall_by_design(const char *name, int result)
+static bool arguments_hold(const struct gpucall_call *c, const char *wanted)
+{
+    char buffer[CALL_TEXT];
+    struct text t = {.at = buffer, .max = sizeof buffer};
+    gpucall_put_arguments(&t, c, false);
+    for (size_t at = 0; at < t.n; at++) {
+        size_t n = 0;
+        while (wanted[n] && at + n < t.n && buffer[at + n] == wanted[n]) {
+            n++;
+        }
+        if (!wanted[n]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool gpucall_by_design(const struct gpucall_call *c)
 {
     for (uint32_t i = 0; i < gpucall_n_designs; i++) {
-        if (gpucall_designs[i].code == result &&
-            pattern_names(gpucall_text + gpucall_designs[i].name, name)) {
+        const char *asks = gpucall_text + gpucall_designs[i].asks;
+        if (gpucall_designs[i].code == c->result &&
+            pattern_names(gpucall_text + gpucall_designs[i].name, c->name) &&
+            (!*asks || arguments_hold(c, asks))) {
             return true;
         }
     }
