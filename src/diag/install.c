@@ -397,6 +397,37 @@ static const char *who_has(const struct wanted *w, const struct kb_provide *row)
     return id && row ? " gpumend does not know its name in this system's own repositories." : "";
 }
 
+static void other_add(struct wanted *w, const char *name)
+{
+    const struct kb_provide *row = diag_wanted_provide(w, name);
+    bool wanted = !row || !diag_wanted_provider(w, row, KB_MANAGER_PIP);
+    for (size_t i = 0; i < w->names.n && !wanted; i++) {
+        wanted = strcmp(w->names.items[i], name) == 0;
+    }
+    if (!wanted) {
+        VEC_PUSH(w->d->a, &w->names, name);
+    }
+}
+
+/* What else of the same package is missing, though it is another finding or only a warning by
+ * itself: one command installs it along, as the next check would ask for it. */
+static void follow_others(const struct diag_finding *f, struct wanted *w)
+{
+    const char *package = w->x->attempt ? w->x->attempt->package : NULL;
+    for (size_t i = 0; package && f->severity == DIAG_ERROR && i < w->d->pending.n; i++) {
+        const struct diag_pending *o = &w->d->pending.items[i];
+        const char *other = o->failure.attempt ? o->failure.attempt->package : NULL;
+        if (o->elsewhere || o->finding == f || o->finding->severity == DIAG_NOTE ||
+            o->finding->cause != f->cause || !other || strcmp(other, package) != 0) {
+            continue;
+        }
+        other_add(w, o->finding->culprit);
+        for (size_t k = 0; k < o->finding->likewise.n; k++) {
+            other_add(w, o->finding->likewise.items[k]);
+        }
+    }
+}
+
 void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
                          const char *beside)
 {
@@ -433,6 +464,7 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
     if (repair_declared(d, f, &w)) {
         return;
     }
+    follow_others(f, &w);
     diag_wanted_follow(f, &w);
     static const enum kb_manager managers[] = {KB_MANAGER_CONDA,  KB_MANAGER_PIP,
                                                KB_MANAGER_APT,    KB_MANAGER_DNF,

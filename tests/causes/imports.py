@@ -81,6 +81,11 @@ def paddle_without_cublas(t):
     paddle_without_a_toolkit(t, True)
 
 
+def cupy_alone(t):
+    """pip install cupy-cuda12x, without its extra."""
+    cupy(t, "14.2.0")
+
+
 def cupy_without(part, culprit, severity, evidence, repair):
     """cupy-cuda12x 14 without one of the wheels of its extra."""
     def build(t, bad):

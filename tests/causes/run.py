@@ -259,6 +259,20 @@ def one_package_is_one_finding(exe, folder):
         yield "status %d\n%s" % (status, [(f["summary"], f["likewise"]) for f in found])
 
 
+def one_package_is_one_command(exe, folder):
+    """CuPy without its libraries: two errors and a warning, and the first command ends them all."""
+    tree = Tree(folder / "tree")
+    imports.cupy_alone(tree)
+    tree.machine(MACHINES["geforce-desktop"][1])
+    status, text = gpumend(exe, ["check", "--json", "--root", str(tree.top), tree.prefix])
+    found = [f for f in json.loads(text)["findings"] if f["cause"] == "library-missing"]
+    wanted = ["nvidia-%s-cu12" % name for name in (
+        "cuda-nvrtc", "cublas", "cufft", "curand", "cusolver", "cusparse")]
+    command = found[0]["repairs"][0]["command"].split() if found else []
+    if status != 1 or len(found) < 2 or sorted(command[-6:]) != sorted(wanted):
+        yield "status %d: %s" % (status, [(f["severity"], f["repairs"][0]["command"]) for f in found])
+
+
 def removed_behind_links(exe, folder):
     """Links to the libraries of a package that was removed: one finding, whose repair is the package."""
     tree = Tree(folder / "tree").python()
@@ -432,6 +446,7 @@ def tests(exe, show):
     yield "machine-error-and-packages", lambda folder: list(
         an_error_of_the_machine_is_everyones(exe, folder))
     yield "removed-behind-links", lambda folder: list(removed_behind_links(exe, folder))
+    yield "one-package-is-one-command", lambda folder: list(one_package_is_one_command(exe, folder))
     yield "one-package-is-one-finding", lambda folder: list(one_package_is_one_finding(exe, folder))
     yield "image-that-imports-the-driver", lambda folder: list(of_an_image(exe, folder))
     yield "import-of-the-driver-below-windows", lambda folder: list(below_windows(exe, folder))
