@@ -59,36 +59,13 @@ static const char *build_of_cuda(struct diag *d, const char *cuda)
     return arena_printf(d->a, "cu" STR_FMT STR_FMT, STR_ARG(major), STR_ARG(minor));
 }
 
-/* The newest release of torch on the package index for this CUDA that torchaudio goes with. */
-static const struct kb_release *torch_of_cuda(struct diag *d, const char *cuda, const char *audio)
-{
-    struct kb_releases rows;
-    struct gm_err err;
-    const struct kb_release *best = NULL;
-    if (kb_releases(d->m->kb, &rows, &err) < 0) {
-        return NULL;
-    }
-    for (size_t i = 0; i < rows.n; i++) {
-        const struct kb_release *r = &rows.rows[i];
-        const char *only = arena_printf(d->a, "==%s", r->version);
-        if (strcmp(r->package, "torch") == 0 && r->cuda && strcmp(r->cuda, cuda) == 0 &&
-            model_version_fits(d->a, model_torchaudio_pair(d->a, r->version), audio) &&
-            diag_release_for(d, "torch", only, diag_glibc_here(d)) &&
-            (!best ||
-             !model_version_fits(d->a, arena_printf(d->a, "<=%s", best->version), r->version))) {
-            best = r;
-        }
-    }
-    return best;
-}
-
 /* PyTorch's own index has all of them for each CUDA; which torch is for torchaudio's is known of
  * the package index, and needed where torchaudio has no build for torch's. */
 static void repair_companion(struct diag *d, struct diag_finding *f, const struct py_dist *torch,
                              const struct py_dist *dist, const char *built)
 {
     bool audio = strcmp(dist->name_normal, "torchaudio") == 0;
-    const struct kb_release *r = audio ? torch_of_cuda(d, built, dist->version) : NULL;
+    const struct kb_release *r = audio ? diag_torch_for(d, built, dist->version) : NULL;
     const char *pinned = r ? diag_pinned_text(d, "torch", r->version) : "";
     if (r && !*pinned) {
         const char *others = py_env_by_dist(d->m->env, "torchvision") ? " torchvision" : "";

@@ -224,6 +224,8 @@ int diag_glibc_minor(const char *text);
  * environment. */
 const struct kb_release *diag_release_for(struct diag *d, const char *package, const char *versions,
                                           int glibc_minor);
+/* The same of torch for this CUDA ("13.0"), of those that this torchaudio goes with. */
+const struct kb_release *diag_torch_for(struct diag *d, const char *cuda, const char *torchaudio);
 /* The minor version of the target's glibc; 0: not known. */
 int diag_glibc_here(const struct diag *d);
 /* False if the knowledge base lists releases of the set and none has a wheel for this Python and

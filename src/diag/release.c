@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "diag/internal.h"
+#include "model/package.h"
 #include "py/dist.h"
 
 int diag_glibc_minor(const char *text)
@@ -32,8 +33,25 @@ static bool release_is_newer(const char *a, const char *b)
            py_version_cmp(&x, &y) > 0;
 }
 
-const struct kb_release *diag_release_for(struct diag *d, const char *package, const char *versions,
-                                          int glibc_minor)
+/* What is asked of a release. */
+struct wish {
+    const char *package, *versions;
+    int glibc_minor;
+    const char *cuda, *torchaudio; // NULL: any
+};
+
+static bool wish_is_met(struct diag *d, const struct wish *w, const struct kb_release *r)
+{
+    int floor = r->glibc ? diag_glibc_minor(r->glibc) : 0;
+    return strcmp(r->package, w->package) == 0 &&
+           (!w->cuda || (r->cuda && strcmp(r->cuda, w->cuda) == 0)) &&
+           model_version_fits(d->a, w->versions, r->version) && floor >= 0 &&
+           (w->glibc_minor <= 0 || floor <= w->glibc_minor) && has_python(d, r) &&
+           (!w->torchaudio ||
+            model_version_fits(d->a, model_torchaudio_pair(d->a, r->version), w->torchaudio));
+}
+
+static const struct kb_release *newest_release(struct diag *d, const struct wish *w)
 {
     struct kb_releases rows;
     struct gm_err err;
@@ -43,14 +61,27 @@ const struct kb_release *diag_release_for(struct diag *d, const char *package, c
     }
     for (size_t i = 0; i < rows.n; i++) {
         const struct kb_release *r = &rows.rows[i];
-        int floor = r->glibc ? diag_glibc_minor(r->glibc) : 0;
-        if (strcmp(r->package, package) == 0 && model_version_fits(d->a, versions, r->version) &&
-            floor >= 0 && (glibc_minor <= 0 || floor <= glibc_minor) && has_python(d, r) &&
-            (!best || release_is_newer(r->version, best->version))) {
+        if (wish_is_met(d, w, r) && (!best || release_is_newer(r->version, best->version))) {
             best = r;
         }
     }
     return best;
+}
+
+const struct kb_release *diag_release_for(struct diag *d, const char *package, const char *versions,
+                                          int glibc_minor)
+{
+    const struct wish w = {.package = package, .versions = versions, .glibc_minor = glibc_minor};
+    return newest_release(d, &w);
+}
+
+const struct kb_release *diag_torch_for(struct diag *d, const char *cuda, const char *torchaudio)
+{
+    const struct wish w = {.package = "torch",
+                           .glibc_minor = diag_glibc_here(d),
+                           .cuda = cuda,
+                           .torchaudio = torchaudio};
+    return newest_release(d, &w);
 }
 
 int diag_glibc_here(const struct diag *d)
