@@ -31,6 +31,13 @@ static bool has_twin(const struct model_process *p, const struct ldso_object *o)
     return has;
 }
 
+/* Whose dlopen is ctypes': its module, or where that is built in the interpreter. */
+static bool is_python(const struct model_process *p, const struct ldso_object *o)
+{
+    const char *name = path_base(o->path);
+    return o == p->ldso->main || starts_with(name, "libpython") || starts_with(name, "_ctypes.");
+}
+
 /* Libraries of one folder are of one CUDA: what one of them asks of the other is no use by itself.
  */
 static bool is_asked_for(struct arena *a, const struct model_process *p,
@@ -40,8 +47,7 @@ static bool is_asked_for(struct arena *a, const struct model_process *p,
     bool asked = false;
     for (size_t i = 0; i < p->ldso->requests.n && !asked; i++) {
         const struct ldso_request *r = p->ldso->requests.items[i];
-        asked = r->object == o && r->caller &&
-                !starts_with(path_base(r->caller->path), "_ctypes.") &&
+        asked = r->object == o && r->caller && !is_python(p, r->caller) &&
                 strcmp(path_dir(a, r->caller->path), folder) != 0;
     }
     return asked;

@@ -273,6 +273,27 @@ def one_package_is_one_command(exe, folder):
         yield "status %d: %s" % (status, [(f["severity"], f["repairs"][0]["command"]) for f in found])
 
 
+CUDA_13 = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")  # none for a GTX 1080
+
+
+def library_that_nothing_asks_for(exe, folder):
+    """JAX for CUDA 12 opens cuBLAS of CUDA 13 as well, if it is there, and uses its own: only where
+    that is the one in use does it matter that it has no code for the GPU."""
+    for name, in_use in (("beside its own", False), ("in place of its own", True)):
+        tree = Tree(folder / ("tree" + name.split()[0]))
+        entries.jax(tree, without=["cublas"] if in_use else [])
+        path = tree.site + "/nvidia/cu13/lib/libcublas.so.13"
+        tree.put(path, gpucode.cuda_library("libcublas.so.13", CUDA_13))
+        tree.machine(gpucode.GTX1080)
+        status, text = gpumend(exe, ["check", "--json", "--root", str(tree.top), tree.prefix,
+                                     "--import", "jax"])
+        document = json.loads(text)
+        loaded = any(o["path"] == path for p in document["processes"] for o in p["objects"])
+        told = any(f["cause"] == "gpu-code-missing" for f in document["findings"])
+        if not loaded or told != in_use:
+            yield "%s: loaded %s, told %s" % (name, loaded, told)
+
+
 def removed_behind_links(exe, folder):
     """Links to the libraries of a package that was removed: one finding, whose repair is the package."""
     tree = Tree(folder / "tree").python()
@@ -446,6 +467,8 @@ def tests(exe, show):
     yield "machine-error-and-packages", lambda folder: list(
         an_error_of_the_machine_is_everyones(exe, folder))
     yield "removed-behind-links", lambda folder: list(removed_behind_links(exe, folder))
+    yield "library-that-nothing-asks-for", lambda folder: list(
+        library_that_nothing_asks_for(exe, folder))
     yield "one-package-is-one-command", lambda folder: list(one_package_is_one_command(exe, folder))
     yield "one-package-is-one-finding", lambda folder: list(one_package_is_one_finding(exe, folder))
     yield "image-that-imports-the-driver", lambda folder: list(of_an_image(exe, folder))
