@@ -66,7 +66,7 @@ static int next_line(FILE *list, char *line)
     return ferror(list) ? -1 : c == EOF && n == 0 ? 0 : 1;
 }
 
-/* Opens the list: a regular file, or what stands on standard input. */
+/* Opens the list: a regular file, or standard input. */
 static FILE *open_list(const char *path)
 {
     struct stat st;
